@@ -1,0 +1,64 @@
+"""The command line: one file a command, heavy imports inside the commands."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from typing import Annotated, NoReturn
+
+import click
+import typer
+
+import convexlaw
+from convexlaw.errors import ConvexlawError
+
+app = typer.Typer(
+    name="convexlaw",
+    help="Convex theory for training runs and high-dimensional selection.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"convexlaw {convexlaw.__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error (works anywhere on the line).")] = False,
+) -> None:
+    """Hold the options that come before a command."""
+
+
+def main(argv: list[str] | None = None) -> NoReturn:
+    """Run the command line; errors are one line on standard error with exit code 2.
+
+    Parameters
+    ----------
+    argv : list of str, optional
+        Arguments without the program name; ``sys.argv[1:]`` without it.
+    """
+    args = list(sys.argv[1:] if argv is None else argv)
+    debug = "--debug" in args
+    args = [a for a in args if a != "--debug"]
+    try:
+        code = app(args=args, prog_name="convexlaw", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        typer.echo("interrupted: files already written are whole, nothing half-written is left", err=True)
+        sys.exit(130)
+    except (ConvexlawError, OSError, ImportError) as error:
+        if debug:
+            traceback.print_exc()
+        message = " ".join(str(error).split())
+        typer.echo(f"error: {message}", err=True)
+        sys.exit(2)
+    sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,1 @@
+"""Training logs to one tidy table."""

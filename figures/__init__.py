@@ -1,0 +1,1 @@
+"""Figures: data in, matplotlib Axes out, one style sheet used in a context."""

@@ -1,0 +1,50 @@
+"""The one figure style: a context, a colour for each method, and the axes to draw on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+
+__all__ = ["COLORS", "STYLE", "axes_or_new", "styled"]
+
+STYLE = str(Path(__file__).with_name("convexlaw.mplstyle"))
+
+# Okabe-Ito; one colour a method in every figure
+COLORS = {
+    "data": "#000000",
+    "prediction": "#D55E00",
+    "fit": "#0072B2",
+    "lasso": "#0072B2",
+    "slope": "#D55E00",
+    "two_level": "#009E73",
+    "bound": "#CC79A7",
+    "muted": "#888888",
+    "schedule": "#56B4E9",
+    "highlight": "#E69F00",
+}
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def styled(draw: Callable[P, R]) -> Callable[P, R]:
+    """Run ``draw`` inside the package's style; global rcParams stay as they are."""
+
+    @wraps(draw)
+    def inner(*args: P.args, **kwargs: P.kwargs) -> R:
+        with plt.style.context(STYLE):
+            return draw(*args, **kwargs)
+
+    return inner
+
+
+def axes_or_new(ax: Axes | None) -> Axes:
+    """Return ``ax``, or the axes of a new figure."""
+    if ax is not None:
+        return ax
+    return plt.subplots()[1]

@@ -1,0 +1,1 @@
+"""Experiments that test the theory; torch is imported only inside the functions that train."""
