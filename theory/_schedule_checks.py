@@ -13,24 +13,35 @@ from numpy.typing import NDArray
 
 from convexlaw.errors import ConvexlawError
 
-__all__ = ["fraction", "nonnegative", "peak_and_end", "points", "positive", "rate", "unknown", "whole_steps"]
+__all__ = [
+    "fraction",
+    "learning_rates",
+    "nonnegative",
+    "number",
+    "peak_and_end",
+    "points",
+    "positive",
+    "rate",
+    "unknown",
+    "whole_steps",
+]
 
 
 def unknown(what: str, value: object, known: Sequence[str]) -> str:
-    """Message for a name that is not among ``known``, with a suggestion where one is near."""
+    """Write the message for a name that is not among ``known``, with a suggestion where one is near."""
     near = difflib.get_close_matches(str(value), known, n=1)
     hint = f", did you mean {near[0]!r}?" if near else ";"
     return f"unknown {what} {value!r}{hint} known: {', '.join(known)}"
 
 
 def whole_steps(value: Any) -> int:
-    """Number of steps, a whole number >= 1."""
+    """Check a number of steps: whole, at least 1."""
     count = number("steps", value, "a whole number of steps, at least 1", lambda x: x >= 1 and x == int(x))
     return int(count)
 
 
 def number(name: str, value: Any, rule: str, ok: Callable[[float], bool]) -> float:
-    """Finite number that satisfies ``ok``; ``rule`` says so in words."""
+    """Check a finite number that satisfies ``ok``; ``rule`` says so in words."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
         raise ConvexlawError(f"{name} = {value!r} is not a number; give {rule}")
     if not math.isfinite(float(value)) or not ok(float(value)):
@@ -39,27 +50,27 @@ def number(name: str, value: Any, rule: str, ok: Callable[[float], bool]) -> flo
 
 
 def rate(value: Any) -> float:
-    """Peak learning rate."""
+    """Check a peak learning rate."""
     return number("peak", value, "a positive learning rate", lambda x: x > 0)
 
 
 def positive(name: str, value: Any) -> float:
-    """Positive number."""
+    """Check a positive number."""
     return number(name, value, "a positive number", lambda x: x > 0)
 
 
 def nonnegative(name: str, value: Any) -> float:
-    """Number >= 0."""
+    """Check a number >= 0."""
     return number(name, value, "a number >= 0", lambda x: x >= 0)
 
 
 def fraction(name: str, value: Any) -> float:
-    """Fraction of the steps."""
+    """Check a fraction of the steps."""
     return number(name, value, "a fraction of the steps in [0, 1]", lambda x: 0 <= x <= 1)
 
 
 def peak_and_end(peak: Any, end: Any) -> tuple[float, float]:
-    """Peak and end of a decay, 0 <= end <= peak."""
+    """Check the peak and end of a decay, 0 <= end <= peak."""
     top, bottom = rate(peak), nonnegative("end", end)
     if bottom > top:
         raise ConvexlawError(
@@ -69,7 +80,7 @@ def peak_and_end(peak: Any, end: Any) -> tuple[float, float]:
 
 
 def points(at: Any) -> list[float]:
-    """Points of change: fractions below 1 or whole steps."""
+    """Check points of change: fractions below 1 or whole steps."""
     if isinstance(at, (numbers.Real, str, bytes)):
         at = [at]
     found = [nonnegative("at", p) for p in (at.tolist() if isinstance(at, np.ndarray) else at)]
@@ -80,7 +91,7 @@ def points(at: Any) -> list[float]:
 
 
 def learning_rates(lr: Any) -> NDArray[np.float64]:
-    """One learning rate a step: a new float array of shape (T,), finite, >= 0, T >= 1."""
+    """Check one learning rate a step: a new float array of shape (T,), finite, >= 0, T >= 1."""
     try:
         out = np.array(lr, dtype=float)
     except (TypeError, ValueError):

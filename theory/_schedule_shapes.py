@@ -38,7 +38,7 @@ def cooldown_shape(name: Any) -> Shape:
 
 
 def continuous(name: str, values: dict[str, Any]) -> Shape:
-    """Shape of the schedule ``name``; values in steps become fractions of ``steps``, which must be given then."""
+    """Shape of the schedule ``name``; values in steps become fractions of ``steps``, needed only then."""
     steps = values.get("steps")
     peak, end = peak_and_end(values.get("peak", 1.0), values.get("end", 0.0))
     core = _core(name, values, steps)

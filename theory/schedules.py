@@ -1,8 +1,9 @@
 """Learning-rate schedules as plain arrays: ``lr[t]`` is the step size of update t = 0..steps-1.
 
 The value at update t is the shape at t/steps, as in torch and Hugging Face, so the last step of a decay to
-zero is still positive. ``peak`` and ``end`` are learning rates with ``0 <= end <= peak``; ``end`` would be reached
-at t = steps. Fractions of steps round by Python's ``round``. A value outside its range is a ConvexlawError.
+zero is still positive. ``peak`` and ``end`` are learning rates with ``0 <= end <= peak``; ``end`` would be
+reached at t = steps. Fractions of steps round by Python's ``round``. A value outside its range is a
+ConvexlawError.
 """
 
 from __future__ import annotations
@@ -384,7 +385,7 @@ def parse_parameters(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def format(name: str, **parameters: Any) -> str:
-    """Text of a schedule: the inverse of :func:`parse_parameters`, and ``parse(format(...))`` is ``make(...)``.
+    """Text of a schedule, the inverse of :func:`parse`: ``parse(format(...))`` is ``make(...)``.
 
     Parameters
     ----------
@@ -401,7 +402,7 @@ def format(name: str, **parameters: Any) -> str:
     Raises
     ------
     ConvexlawError
-        As :func:`make`.
+        Unknown name, unknown or missing parameter.
 
     Examples
     --------
@@ -420,8 +421,8 @@ def shape(name: str, **parameters: Any) -> Shape:
     name : str
         One of ``NAMES``, or a schedule text.
     **parameters
-        Parameters that the text does not give. ``steps`` and ``peak`` may be missing: then ``end`` is relative
-        to the peak, ``at`` and ``warmup`` are fractions and ``offset`` is in units of the horizon.
+        Parameters that the text does not give. ``steps`` and ``peak`` may be missing: then ``end`` is
+        relative to the peak, ``at`` and ``warmup`` are fractions and ``offset`` is in units of the horizon.
 
     Returns
     -------
