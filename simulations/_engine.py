@@ -1,0 +1,188 @@
+"""The part of a training run that torch does: gradients, updates, evaluations, on one process or several."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+
+from convexlaw.errors import ConvexlawError
+from convexlaw.simulations.corpus import Corpus, SequenceOrder
+from convexlaw.simulations.models import TransformerConfig, build
+
+if TYPE_CHECKING:
+    from convexlaw.simulations.train import TrainOptions
+
+__all__ = ["Engine", "session"]
+
+_DTYPES = {"float32": torch.float32, "float64": torch.float64}
+_EVALUATION_BATCH = 64
+
+
+@contextlib.contextmanager
+def session(options: TrainOptions) -> Iterator[None]:
+    """Hold torch's global state (threads, generators, process group) for one run and give it back."""
+    if options.device.startswith("cuda") and not torch.cuda.is_available():
+        raise ConvexlawError(f"device = {options.device!r}: torch sees no CUDA device here; use device='cpu'")
+    threads = torch.get_num_threads()
+    world = int(os.environ.get("WORLD_SIZE", "1"))
+    opened = world > 1 and not dist.is_initialized()
+    if opened:
+        dist.init_process_group("nccl" if options.device.startswith("cuda") else "gloo")
+    try:
+        torch.set_num_threads(options.threads)
+        devices = [torch.cuda.current_device()] if options.device.startswith("cuda") else []
+        with torch.random.fork_rng(devices):
+            torch.manual_seed(options.seed)
+            yield
+    finally:
+        torch.set_num_threads(threads)
+        if opened:
+            dist.destroy_process_group()
+
+
+class Engine:
+    """Model, optimizer and position in the text; every method moves all processes of a group together."""
+
+    def __init__(self, model: TransformerConfig, options: TrainOptions, corpus: Corpus) -> None:
+        self.options = options
+        self.context = model.context
+        self.rank = dist.get_rank() if dist.is_initialized() else 0
+        self.world = dist.get_world_size() if dist.is_initialized() else 1
+        self.device = options.device
+        if self.device == "cuda" and self.world > 1:
+            self.device = f"cuda:{int(os.environ.get('LOCAL_RANK', self.rank))}"
+            torch.cuda.set_device(self.device)
+        self.model = build(model, seed=options.seed, device=self.device, dtype=_DTYPES[options.dtype])
+        self.parameters = list(self.model.parameters())
+        self.matrices = [p for p in self.parameters if p.ndim >= 2]
+        gains = [p for p in self.parameters if p.ndim < 2]
+        groups = [{"params": self.matrices, "decay": True}, {"params": gains, "decay": False}]
+        self.optimizer = _optimizer(groups, options)
+        self.order = SequenceOrder(corpus.train, model.context, options.seed)
+        self.taken = 0
+        held_out = corpus.validation_windows(options.eval_sequences, model.context)
+        self.held_out = torch.from_numpy(held_out)
+
+    def gradient(self, batch_size: int, stop: bool = False) -> tuple[float, float, bool]:
+        """Gradient of the mean loss of the next ``batch_size`` sequences, left in the parameters.
+
+        Returns the mean loss (nats per token), the gradient's norm before clipping, and whether any process asked
+        to stop.
+        """
+        tokens = self.order.take(self.taken, batch_size)
+        mine = np.array_split(tokens, self.world)[self.rank]
+        self.optimizer.zero_grad(set_to_none=self.world == 1)
+        total = torch.zeros((), dtype=self.parameters[0].dtype, device=self.device)
+        size = self.options.micro_batch or max(len(mine), 1)
+        for start in range(0, len(mine), size):
+            # sum over this piece / tokens of the whole batch: pieces and processes add up to the mean
+            loss = self._loss(mine[start : start + size]) / (batch_size * self.context)
+            loss.backward()  # type: ignore[no-untyped-call]
+            total += loss.detach()
+        asked = stop
+        if self.world > 1:
+            total, asked = self._sum_over_processes(total, stop)
+        self.taken += batch_size
+        limit = self.options.clip if self.options.clip is not None else float("inf")
+        norm = torch.nn.utils.clip_grad_norm_(self.parameters, limit, foreach=True)
+        return float(total), float(norm), asked
+
+    def update(self, lr: float) -> None:
+        """Apply one update with step size ``lr`` to the gradient left by :meth:`gradient`."""
+        options = self.options
+        if options.optimizer == "sgd" and options.weight_decay and lr:
+            with torch.no_grad():  # decoupled, as AdamW does it; torch's own SGD decay would enter the momentum
+                for matrix in self.matrices:
+                    matrix.mul_(1 - lr * options.weight_decay)
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+        self.optimizer.step()
+
+    @torch.no_grad()
+    def evaluate(self) -> float:
+        """Mean loss on the held-out set, nats per token."""
+        self.model.eval()
+        mine = np.array_split(np.arange(len(self.held_out)), self.world)[self.rank]
+        total = torch.zeros((), dtype=torch.float64, device=self.device)
+        size = self.options.micro_batch or _EVALUATION_BATCH
+        for start in range(0, len(mine), size):
+            total += self._loss(self.held_out[mine[start : start + size]])
+        if self.world > 1:
+            dist.all_reduce(total)
+        self.model.train()
+        return float(total) / (len(self.held_out) * self.context)
+
+    @torch.no_grad()
+    def weight_norm(self) -> float:
+        """Frobenius norm of all matrices together."""
+        return math.sqrt(sum(float(matrix.square().sum()) for matrix in self.matrices))
+
+    def state(self) -> dict[str, Any]:
+        """Everything that the next steps depend on."""
+        state = {
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "taken": self.taken,
+            "rng": torch.get_rng_state(),
+        }
+        if self.device.startswith("cuda"):
+            state["cuda_rng"] = torch.cuda.get_rng_state(self.device)
+        return state
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Inverse of :meth:`state`."""
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.taken = int(state["taken"])
+        torch.set_rng_state(state["rng"])
+        if self.device.startswith("cuda") and "cuda_rng" in state:
+            torch.cuda.set_rng_state(state["cuda_rng"], self.device)
+
+    def facts(self) -> dict[str, Any]:
+        """Numbers for the log's header."""
+        count = sum(p.numel() for p in self.parameters)
+        outside = self.model.token.weight.numel() + self.model.position.numel() + self.model.head.weight.numel()
+        return {
+            **asdict(self.model.config),
+            "parameters": count,
+            "parameters_in_blocks": count - outside,
+            "torch": torch.__version__,
+            "processes": self.world,
+        }
+
+    def _loss(self, tokens: Any) -> torch.Tensor:
+        """Sum of the loss over the tokens of some sequences."""
+        batch = torch.as_tensor(tokens).to(self.device)
+        logits = self.model(batch[:, :-1])
+        return F.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten(), reduction="sum")
+
+    def _sum_over_processes(self, total: torch.Tensor, stop: bool) -> tuple[torch.Tensor, bool]:
+        for parameter in self.parameters:  # a process without sequences has no gradients yet
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+        grads = [p.grad for p in self.parameters if p.grad is not None]
+        extra = torch.stack([total, torch.full_like(total, float(stop))])
+        flat = torch.cat([extra, *(g.flatten() for g in grads)])
+        dist.all_reduce(flat)
+        position = 2
+        for grad in grads:
+            grad.copy_(flat[position : position + grad.numel()].view_as(grad))
+            position += grad.numel()
+        return flat[0], bool(flat[1] > 0)
+
+
+def _optimizer(groups: list[dict[str, Any]], options: TrainOptions) -> torch.optim.Optimizer:
+    if options.optimizer == "sgd":
+        return torch.optim.SGD(groups, lr=1.0, momentum=options.momentum)
+    for group in groups:
+        group["weight_decay"] = options.weight_decay if group["decay"] else 0.0
+    return torch.optim.AdamW(groups, lr=1.0, betas=options.betas, eps=options.eps, fused=True)

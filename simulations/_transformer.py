@@ -1,0 +1,73 @@
+"""A small decoder-only transformer in plain torch."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from convexlaw.simulations.models import TransformerConfig
+
+__all__ = ["Transformer"]
+
+
+class _Attention(nn.Module):
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.heads = config.heads
+        self.qkv = nn.Linear(config.width, 3 * config.width, bias=False)
+        self.out = nn.Linear(config.width, config.width, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        batch, length, width = x.shape
+        q, k, v = self.qkv(x).view(batch, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        out: Tensor = self.out(mixed.transpose(1, 2).reshape(batch, length, width))
+        return out
+
+
+class _Mlp(nn.Module):
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.up = nn.Linear(config.width, config.expansion * config.width, bias=False)
+        self.down = nn.Linear(config.expansion * config.width, config.width, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.down(F.gelu(self.up(x), approximate="tanh"))
+        return out
+
+
+class _Block(nn.Module):
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.attention_norm = nn.LayerNorm(config.width, bias=False)
+        self.attention = _Attention(config)
+        self.mlp_norm = nn.LayerNorm(config.width, bias=False)
+        self.mlp = _Mlp(config)
+        self.drop = nn.Dropout(config.dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.drop(self.attention(self.attention_norm(x)))
+        out: Tensor = x + self.drop(self.mlp(self.mlp_norm(x)))
+        return out
+
+
+class Transformer(nn.Module):
+    """Pre-norm decoder: tokens (batch, length) to logits (batch, length, vocabulary)."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.token = nn.Embedding(config.vocabulary, config.width)
+        self.position = nn.Parameter(torch.empty(config.context, config.width))
+        self.blocks = nn.ModuleList(_Block(config) for _ in range(config.depth))
+        self.norm = nn.LayerNorm(config.width, bias=False)
+        self.head = nn.Linear(config.width, config.vocabulary, bias=False)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Logits of the next token at every position."""
+        x = self.token(tokens) + self.position[: tokens.shape[1]]
+        for block in self.blocks:
+            x = block(x)
+        logits: Tensor = self.head(self.norm(x))
+        return logits
