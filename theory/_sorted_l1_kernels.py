@@ -63,7 +63,8 @@ def _radix(key: Floats, index: Ints, k: int, low: int) -> None:
     for shift in range(low, 63, 11):
         bits = key.view(np.uint64)
         step = np.uint64(shift)
-        count[:] = 0
+        for b in range(_BINS):
+            count[b] = 0
         for i in range(k):
             count[(bits[i] >> step) & mask] += 1
         if count[(bits[0] >> step) & mask] == k:
@@ -79,8 +80,9 @@ def _radix(key: Floats, index: Ints, k: int, low: int) -> None:
             count[digit] = place + 1
             key2[place] = key[i]
             index2[place] = index[i]
-        key[:k] = key2
-        index[:k] = index2
+        for i in range(k):
+            key[i] = key2[i]
+            index[i] = index2[i]
 
 
 @njit(cache=True)
@@ -261,8 +263,13 @@ def kkt_violation(coef: Reals, correlation: Reals, lam: Floats) -> float:
         index[i] = i
         key[i] = abs(np.float64(coef[i]))
     sort_decreasing(key, index, p)
+    # the sort takes keys >= 0
+    shift = 0.0
+    for i in range(p):
+        shift = max(shift, abs(np.float64(correlation[i])))
     worst = 0.0
     signed = np.empty(p, np.float64)
+    place = np.empty(p, np.int64)
     first = 0
     while first < p:
         last = first
@@ -273,12 +280,13 @@ def kkt_violation(coef: Reals, correlation: Reals, lam: Floats) -> float:
                 signed[last - first] = abs(pull)
             else:
                 signed[last - first] = pull if coef[item] > 0 else -pull
+            signed[last - first] += shift
             last += 1
         size = last - first
-        ordered = np.sort(signed[:size])
+        sort_decreasing(signed, place, size)
         total = 0.0
         for i in range(size):
-            total += ordered[size - 1 - i] - lam[first + i]
+            total += signed[i] - shift - lam[first + i]
             worst = max(worst, total)
         if key[first] != 0.0:
             worst = max(worst, abs(total))

@@ -139,9 +139,9 @@ def dual_sorted_l1_norm(v: ArrayLike, lam: ArrayLike) -> float:
 def kkt_violation(coef: ArrayLike, correlation: ArrayLike, lam: ArrayLike) -> float:
     """Largest violation of the optimality conditions of ``loss(b) + sum_i lam_i |b|_(i)`` at ``coef``.
 
-    A nonzero cluster C on the ranks a..c needs ``sum_{j in C} sign(b_j) g_j = lam_a + ... + lam_c`` and
-    leading partial sums (largest ``sign(b_j) g_j`` first) at most those of lam; the zero cluster needs the same of
-    the ``|g_j|`` without the equality.
+    A nonzero cluster C on the ranks a..c needs ``sum_{j in C} sign(b_j) g_j = lam_a + ... + lam_c``
+    and leading partial sums (largest ``sign(b_j) g_j`` first) at most those of lam; the zero cluster
+    needs the same of the ``|g_j|`` without the equality.
 
     Parameters
     ----------
