@@ -10,6 +10,9 @@ import click
 import typer
 
 import convexlaw
+from convexlaw.cli.demo import demo
+from convexlaw.cli.fit import app as fit_app
+from convexlaw.cli.predict import predict
 from convexlaw.errors import ConvexlawError
 
 app = typer.Typer(
@@ -30,10 +33,19 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error (works anywhere on the line).")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error (works anywhere on the line).")
+    ] = False,
 ) -> None:
     """Hold the options that come before a command."""
+
+
+app.command("demo")(demo)
+app.add_typer(fit_app, name="fit")
+app.command("predict")(predict)
 
 
 def main(argv: list[str] | None = None) -> NoReturn:

@@ -1,0 +1,102 @@
+"""``convexlaw fit curve|table``: fit a law to logs or to a table, score it, write the report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    no_args_is_help=True, help="Fit a law to training logs (curve) or to a table of final losses (table)."
+)
+
+
+@app.command("curve")
+def curve(
+    logs: Annotated[list[str], typer.Argument(help="Log files, folders or globs.", metavar="LOGS...")],
+    train: Annotated[
+        list[str] | None, typer.Option(help="Runs to fit, by name or glob (repeatable). Default: all.")
+    ] = None,
+    test: Annotated[
+        list[str] | None,
+        typer.Option(help="Runs to predict, by name or glob (repeatable). Default: all others."),
+    ] = None,
+    law: Annotated[str, typer.Option(help="Law, or auto: rc4 with weight decay known, else cvx4q.")] = "auto",
+    weight_decay: Annotated[
+        float | None, typer.Option(help="Decoupled weight decay of the runs (for rc4).")
+    ] = None,
+    init_std: Annotated[
+        float, typer.Option(help="Standard deviation of the initial weights (for rc4).")
+    ] = 0.02,
+    split: Annotated[str, typer.Option(help="Losses to fit: train, val, or auto.")] = "auto",
+    schedule: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Schedule where the log has none: SPEC or RUN=SPEC (repeatable), "
+            "e.g. wsd:steps=4000,peak=1e-3."
+        ),
+    ] = None,
+    what_if: Annotated[
+        list[str] | None, typer.Option(help="Schedule to forecast in the report (repeatable).")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder of report.html, fit.json, CSV and PNG.")] = Path(
+        "convexlaw-fit"
+    ),
+    level: Annotated[float, typer.Option(help="Level of intervals and bands.", min=0.5, max=0.999)] = 0.95,
+    as_json: Annotated[bool, typer.Option("--json", help="Print parameters and scores as JSON.")] = False,
+) -> None:
+    """Fit a loss law to some runs, predict the others, and write a report."""
+    import convexlaw
+    from convexlaw.cli import _tables
+    from convexlaw.report.curves import curve_report, verdict
+
+    runs = convexlaw.read_runs(logs, schedule=_tables.schedule_arguments(schedule or []))
+    if train or test:
+        wanted = {
+            *(runs.select(train).runs if train else ()),
+            *(runs.select(test).runs if test else runs.runs),
+        }
+        runs = runs.select([name for name in runs.runs if name in wanted])
+        trained = (
+            list(runs.select(train).runs)
+            if train
+            else [r for r in runs.runs if r not in set(runs.select(test or []).runs)]
+        )
+        if not trained:
+            raise convexlaw.ConvexlawError(
+                "--test names every run: nothing is left to fit; name the runs to fit with --train"
+            )
+    else:
+        trained = None
+    fit = convexlaw.fit_curves(
+        runs, law, train=trained, weight_decay=weight_decay, init_std=init_std, split=split
+    )
+    page = curve_report(
+        fit,
+        runs,
+        out,
+        command=_tables.command_line(),
+        schedules={text: text for text in what_if} if what_if else None,
+        sources=runs.sources,
+        level=level,
+    )
+    scores = fit.score(list(fit.runs))
+    if as_json:
+        _tables.show_json(
+            {
+                "law": fit.law,
+                "params": fit.params,
+                "scores": scores.to_dict("records"),
+                "notes": [*runs.notes, *fit.notes],
+                "identifiability": fit.identifiability.sentences,
+                "report": str(page),
+            }
+        )
+        return
+    typer.echo(str(fit))
+    _tables.show_table(scores[["run", "trained", "points", "mae", "r2", "final_error", "last_value_mae"]])
+    _tables.show_lines(runs.notes, "Read:")
+    _tables.show_lines(fit.identifiability.sentences, "What the data can tell:")
+    typer.echo(verdict(fit, scores))
+    typer.echo(f"report: {page}")
