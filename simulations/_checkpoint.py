@@ -21,8 +21,8 @@ _FORMAT = 1
 
 
 def save(
-    path: Path, *, step: int, engine: dict[str, Any], columns: dict[str, NDArray[Any]], settings: dict[str, Any],
-    final_val_loss: float,
+    path: Path, *, step: int, engine: dict[str, Any], columns: dict[str, NDArray[Any]], settings: dict[str,
+    Any], final_val_loss: float,
 ) -> None:  # fmt: skip
     """Write a checkpoint, whole or not at all."""
     content = {
@@ -43,12 +43,18 @@ def load(path: Path) -> dict[str, Any]:
         content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
         known = content["format"]
     except FileNotFoundError:
-        raise ConvexlawError(f"{path}: no such checkpoint; give the path of one, or train from the start") from None
+        raise ConvexlawError(
+            f"{path}: no such checkpoint; give the path of one, or train from the start"
+        ) from None
     except (RuntimeError, pickle.UnpicklingError, KeyError, EOFError, TypeError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ConvexlawError(f"{path} is not a checkpoint of a training run ({reason}); give another file") from None
+        raise ConvexlawError(
+            f"{path} is not a checkpoint of a training run ({reason}); give another file"
+        ) from None
     if known != _FORMAT:
-        raise ConvexlawError(f"{path} has checkpoint format {known}, this version reads {_FORMAT}; train again")
+        raise ConvexlawError(
+            f"{path} has checkpoint format {known}, this version reads {_FORMAT}; train again"
+        )
     content["columns"] = {name: values.numpy() for name, values in content["columns"].items()}
     return content
 
@@ -61,8 +67,8 @@ def verify(
     for key in sorted({*before, *settings}):
         if before.get(key) != settings.get(key):
             raise ConvexlawError(
-                f"{path} was made with {key} = {before.get(key)!r}, now {key} = {settings.get(key)!r}: a run continues "
-                "only with the settings it began with; set it back, or train from the start (overwrite)"
+                f"{path} was made with {key} = {before.get(key)!r}, now {key} = {settings.get(key)!r}: a "
+                "run continues only with the settings it began with; set it back, or pass overwrite"
             )
     step = int(content["step"])
     if step > len(lr):
@@ -72,6 +78,6 @@ def verify(
         if differs.size:
             k = int(differs[0])
             raise ConvexlawError(
-                f"{path} used {label} {content['columns'][column][k]} at step {k}, this schedule has {now[k]}: the "
-                f"first {step} steps must agree; give the schedule it began with, or train from the start (overwrite)"
+                f"{path} used {label} {content['columns'][column][k]} at step {k}, this schedule has "
+                f"{now[k]}: the first {step} steps must agree; give its own schedule, or pass overwrite"
             )

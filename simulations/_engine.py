@@ -75,8 +75,8 @@ class Engine:
     def gradient(self, batch_size: int, stop: bool = False) -> tuple[float, float, bool]:
         """Gradient of the mean loss of the next ``batch_size`` sequences, left in the parameters.
 
-        Returns the mean loss (nats per token), the gradient's norm before clipping, and whether any process asked
-        to stop.
+        Returns the mean loss (nats per token), the gradient's norm before clipping, and whether any process
+        asked to stop.
         """
         tokens = self.order.take(self.taken, batch_size)
         mine = np.array_split(tokens, self.world)[self.rank]
@@ -100,7 +100,9 @@ class Engine:
         """Apply one update with step size ``lr`` to the gradient left by :meth:`gradient`."""
         options = self.options
         if options.optimizer == "sgd" and options.weight_decay and lr:
-            with torch.no_grad():  # decoupled, as AdamW does it; torch's own SGD decay would enter the momentum
+            with (
+                torch.no_grad()
+            ):  # decoupled, as AdamW does it; torch's own SGD decay would enter the momentum
                 for matrix in self.matrices:
                     matrix.mul_(1 - lr * options.weight_decay)
         for group in self.optimizer.param_groups:
@@ -150,7 +152,9 @@ class Engine:
     def facts(self) -> dict[str, Any]:
         """Numbers for the log's header."""
         count = sum(p.numel() for p in self.parameters)
-        outside = self.model.token.weight.numel() + self.model.position.numel() + self.model.head.weight.numel()
+        outside = (
+            self.model.token.weight.numel() + self.model.position.numel() + self.model.head.weight.numel()
+        )
         return {
             **asdict(self.model.config),
             "parameters": count,

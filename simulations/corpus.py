@@ -25,11 +25,9 @@ _SEPARATOR = 0  # between files; no source file holds a NUL
 _OTHER = 127  # every byte outside ASCII
 # Folders that differ between distributions and versions, tests, and tables rather than prose.
 _SKIPPED = frozenset(
-    {
-        "site-packages", "dist-packages", "__pycache__", "__phello__", "test", "tests", "idle_test", "idlelib",
-        "encodings", "pydoc_data", "lib2to3", "distutils", "tkinter", "turtledemo", "ensurepip", "lib-dynload",
-    }
-)  # fmt: skip
+    "site-packages dist-packages __pycache__ __phello__ test tests idle_test idlelib encodings pydoc_data "
+    "lib2to3 distutils tkinter turtledemo ensurepip lib-dynload".split()
+)
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,9 @@ class Corpus:
         windows = _windows(self.validation, context, "validation")
         take = min(int(count), len(windows))
         if take < 1:
-            raise ConvexlawError(f"{count} validation sequences: at least one is needed; pass eval_sequences >= 1")
+            raise ConvexlawError(
+                f"{count} validation sequences: at least one is needed; pass eval_sequences >= 1"
+            )
         chosen = np.linspace(0, len(windows) - 1, take).round().astype(np.int64)
         return windows[chosen].astype(np.int64)
 
@@ -93,9 +93,9 @@ class Corpus:
 class SequenceOrder:
     """The endless stream of training sequences of one seed.
 
-    Sequence ``i`` depends on the seed, the context and the text alone, never on the batch sizes: runs of one seed
-    with different batch schedules read the same sequences in the same order. Every pass over the text is a fresh
-    permutation of its non-overlapping windows.
+    Sequence ``i`` depends on the seed, the context and the text alone, never on the batch sizes: runs of one
+    seed with different batch schedules read the same sequences in the same order. Every pass over the text is
+    a fresh permutation of its non-overlapping windows.
 
     Parameters
     ----------
@@ -139,25 +139,28 @@ class SequenceOrder:
         return np.concatenate(pieces).astype(np.int64)
 
 
-def load_corpus(source: str | Path | Iterable[str | Path] | None = None, *, validation: float = 0.05) -> Corpus:
+def load_corpus(
+    source: str | Path | Iterable[str | Path] | None = None, *, validation: float = 0.05
+) -> Corpus:
     """Read a text collection as byte tokens and split it by file.
 
-    A file goes to the validation side when the hash of its name says so, so that neither the number of files nor
-    their order moves a file from one side to the other.
+    A file goes to the validation side when the hash of its name says so, so that neither the number of files
+    nor their order moves a file from one side to the other.
 
     Parameters
     ----------
     source : path or iterable of paths, optional
-        A folder (its ``*.py``, ``*.md``, ``*.rst`` and ``*.txt`` files, recursively), or files. Without it the
-        sources of the running Python's standard library: tests, tables and parts that distributions leave out are
-        skipped.
+        A folder (its ``*.py``, ``*.md``, ``*.rst`` and ``*.txt`` files, recursively), or files. Without it
+        the sources of the running Python's standard library: tests, tables and parts that distributions leave
+        out are skipped.
     validation : float
         Share of the files held out, in (0, 1).
 
     Returns
     -------
     Corpus
-        Tokens 1 to 126 are ASCII bytes, 127 stands for any other byte, 0 separates files; line ends are ``\\n``.
+        Tokens 1 to 126 are ASCII bytes, 127 stands for any other byte, 0 separates files; line ends are
+        LF.
 
     Raises
     ------
@@ -173,7 +176,9 @@ def load_corpus(source: str | Path | Iterable[str | Path] | None = None, *, vali
     True
     """
     if not 0 < validation < 1:
-        raise ConvexlawError(f"validation = {validation}: the share of held-out files lies strictly between 0 and 1")
+        raise ConvexlawError(
+            f"validation = {validation}: the share of held-out files lies strictly between 0 and 1"
+        )
     named, words = _files(source)
     digest = hashlib.sha256()
     sides: dict[bool, tuple[list[str], list[Any]]] = {False: ([], []), True: ([], [])}
@@ -190,8 +195,8 @@ def load_corpus(source: str | Path | Iterable[str | Path] | None = None, *, vali
     for held_out, label in ((False, "training"), (True, "validation")):
         if not sides[held_out][0]:
             raise ConvexlawError(
-                f"{words}: none of its {len(named)} files falls on the {label} side at validation = {validation}; "
-                "give more files or another share"
+                f"{words}: none of its {len(named)} files falls on the {label} side at validation = "
+                f"{validation}; give more files or another share"
             )
     return Corpus(
         train=np.concatenate(sides[False][1]),
@@ -212,7 +217,8 @@ def _files(source: str | Path | Iterable[str | Path] | None) -> tuple[list[tuple
             path
             for path in root.rglob("*.py")
             # _sysconfigdata holds paths and flags of the machine that built this Python
-            if not _SKIPPED.intersection(path.relative_to(root).parts) and not path.name.startswith("_sysconfigdata")
+            if not _SKIPPED.intersection(path.relative_to(root).parts)
+            and not path.name.startswith("_sysconfigdata")
             and not path.relative_to(root).parts[0].startswith("config-")
         ]
         words = f"Python {platform.python_version()} standard library"
@@ -232,7 +238,9 @@ def _files(source: str | Path | Iterable[str | Path] | None) -> tuple[list[tuple
         named = sorted((path.as_posix(), path) for path in found)
         return named, f"{len(named)} files"
     if not found:
-        raise ConvexlawError(f"{words}: no text files there (*.py, *.md, *.rst, *.txt); give a folder or files of text")
+        raise ConvexlawError(
+            f"{words}: no text files there (*.py, *.md, *.rst, *.txt); give a folder or files of text"
+        )
     return sorted((path.relative_to(root).as_posix(), path) for path in found), words
 
 

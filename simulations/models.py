@@ -57,7 +57,9 @@ class TransformerConfig:
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise ConvexlawError(f"{name} = {value!r}: give a whole number, at least {least}")
         if self.width % self.heads:
-            raise ConvexlawError(f"width = {self.width} is not a multiple of heads = {self.heads}; change one of them")
+            raise ConvexlawError(
+                f"width = {self.width} is not a multiple of heads = {self.heads}; change one of them"
+            )
         if not self.init_std > 0:
             raise ConvexlawError(f"init_std = {self.init_std}: give a positive standard deviation")
         if not 0 <= self.dropout < 1:
@@ -74,7 +76,9 @@ def require_torch() -> None:
         ) from None
 
 
-def build(config: TransformerConfig, *, seed: int, device: str = "cpu", dtype: torch.dtype | None = None) -> Transformer:
+def build(
+    config: TransformerConfig, *, seed: int, device: str = "cpu", dtype: torch.dtype | None = None
+) -> Transformer:
     """Build a transformer whose weights depend on the sizes and the seed alone.
 
     Parameters

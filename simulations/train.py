@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import platform
-import signal
-import threading
 import warnings
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -16,17 +13,14 @@ import numpy as np
 import convexlaw
 from convexlaw._progress import progress_bar
 from convexlaw.errors import ConvergenceWarning, ConvexlawError
+from convexlaw.simulations._loop import Run, interrupts
 from convexlaw.simulations.corpus import Corpus, load_corpus
 from convexlaw.simulations.models import TransformerConfig, require_torch
-from convexlaw.simulations.training_log import COLUMNS, TrainLog
+from convexlaw.simulations.training_log import TrainLog
 from convexlaw.theory import schedules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from numpy.typing import ArrayLike, NDArray
-
-    from convexlaw.simulations._engine import Engine
 
 __all__ = ["TrainOptions", "train"]
 
@@ -40,8 +34,8 @@ class TrainOptions:
     optimizer : {"adamw", "sgd"}
         Update rule.
     weight_decay : float
-        Decoupled weight decay lambda of the matrices: each update first multiplies them by 1 - lr * lambda (for both
-        optimizers).
+        Decoupled weight decay lambda of the matrices: each update first multiplies them by 1 - lr * lambda
+        (for both optimizers).
     momentum : float
         Heavy-ball momentum of ``sgd``.
     betas, eps : (float, float), float
@@ -51,8 +45,8 @@ class TrainOptions:
     seed : int
         Seed of the initial weights, the order of the text and the dropout.
     eval_every : int or None
-        Steps between evaluations (besides the last step); None for the spacing of the rows written, or a hundredth
-        of the run where every row is written.
+        Steps between evaluations (besides the last step); None for the spacing of the rows written, or a
+        hundredth of the run where every row is written.
     eval_sequences : int
         Held-out sequences of an evaluation.
     micro_batch : int or None
@@ -93,7 +87,9 @@ class TrainOptions:
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
                 raise ConvexlawError(f"{name} = {value!r}: give a whole number, at least 1")
         if self.clip is not None and not self.clip > 0:
-            raise ConvexlawError(f"clip = {self.clip}: give a positive gradient norm, or None for no clipping")
+            raise ConvexlawError(
+                f"clip = {self.clip}: give a positive gradient norm, or None for no clipping"
+            )
         if not all(0 <= beta < 1 for beta in self.betas) or len(self.betas) != 2:
             raise ConvexlawError(f"betas = {self.betas}: give two numbers in [0, 1)")
         if not 0 <= self.seed < 2**63:
@@ -125,7 +121,8 @@ def train(
     lr : str or array_like, shape (T,)
         Schedule text (:func:`convexlaw.theory.schedules.parse`) or the learning rate of every update.
     batch_size : int or array_like of int, shape (T,)
-        Sequences of every update. Runs of one seed read the same sequences in the same order whatever the batch sizes.
+        Sequences of every update. Runs of one seed read the same sequences in the same order whatever the
+        batch sizes.
     model : TransformerConfig, optional
         Sizes of the model.
     options : TrainOptions, optional
@@ -141,13 +138,13 @@ def train(
     checkpoint_every : int
         Steps between checkpoints; 0 for one at the end (or at an interruption) alone.
     resume : bool
-        Continue from the checkpoint where there is one. On one machine with the same number of threads a CPU run
-        continues bit for bit.
+        Continue from the checkpoint where there is one. On one machine with the same number of threads a CPU
+        run continues bit for bit.
     overwrite : bool
         Start again although ``out`` or the checkpoint exists.
     start_from : path-like, optional
-        Checkpoint of another run with the same settings whose schedules agree up to its step: train from there (the
-        cooldowns of one stable run, for instance).
+        Checkpoint of another run with the same settings whose schedules agree up to its step: train from
+        there (the cooldowns of one stable run, for instance).
     stop_at : int, optional
         Stop before this update, with a checkpoint, as if interrupted.
     command : str, optional
@@ -163,7 +160,8 @@ def train(
     Raises
     ------
     ConvexlawError
-        Bad values, an existing file without ``resume`` or ``overwrite``, a checkpoint of another run, torch missing.
+        Bad values, an existing file without ``resume`` or ``overwrite``, a checkpoint of another run, torch
+        missing.
     KeyboardInterrupt
         After an interruption (Ctrl-C or SIGTERM), once the checkpoint and the log are whole on disk.
 
@@ -184,7 +182,9 @@ def train(
     batch = _batch_sizes(batch_size, len(rates))
     model, options = model or TransformerConfig(), options or TrainOptions()
     if every < 1 or checkpoint_every < 0:
-        raise ConvexlawError(f"every = {every}, checkpoint_every = {checkpoint_every}: give at least 1 and 0 steps")
+        raise ConvexlawError(
+            f"every = {every}, checkpoint_every = {checkpoint_every}: give at least 1 and 0 steps"
+        )
     if options.eval_every is None:
         options = replace(options, eval_every=every if every > 1 else max(1, len(rates) // 100))
     target = Path(out) if out is not None else None
@@ -196,7 +196,7 @@ def train(
 
     with _engine.session(options):
         engine = _engine.Engine(model, options, corpus)
-        run = _Run(engine, rates, batch, _settings(model, options, corpus))
+        run = Run(engine, rates, batch, _settings(model, options, corpus))
         if begin is not None:
             content = _checkpoint.load(begin)
             _checkpoint.verify(begin, content, run.settings, rates, batch)
@@ -209,8 +209,8 @@ def train(
             if engine.rank == 0:
                 if store is not None and not run.diverged:
                     _checkpoint.save(
-                        store, step=run.step, engine=engine.state(), columns=run.columns, settings=run.settings,
-                        final_val_loss=run.final,
+                        store, step=run.step, engine=engine.state(), columns=run.columns,
+                        settings=run.settings, final_val_loss=run.final,
                     )  # fmt: skip
                 if target is not None:
                     log.to_csv(target, every=every)
@@ -218,111 +218,20 @@ def train(
 
         label = target.stem if target else "training"
         show = progress if engine.rank == 0 else False
-        with _interrupts() as asked, progress_bar(label, len(rates) - run.step, show) as advance:
+        with interrupts() as asked, progress_bar(label, len(rates) - run.step, show) as advance:
             interrupted = run.advance(end, asked, checkpoint_every, keep, advance)
-        log = keep()
+            log = keep()
     if interrupted:
         where = f"; continue from {store} with resume" if store else ""
         raise KeyboardInterrupt(f"stopped before step {run.step}{where}")
     if run.diverged:
         warnings.warn(
-            f"the loss was not finite at step {run.step}: the run stopped there, the log holds the steps before; "
-            "lower the peak learning rate or lengthen the warmup",
+            f"the loss was not finite at step {run.step}: the run stopped there, the log holds the steps "
+            "before; lower the peak learning rate or lengthen the warmup",
             ConvergenceWarning,
             stacklevel=2,
         )
     return log
-
-
-class _Run:
-    """The loop: where a run is, and what it has measured."""
-
-    def __init__(
-        self, engine: Engine, lr: NDArray[np.float64], batch: NDArray[np.int64], settings: dict[str, Any]
-    ) -> None:
-        self.engine, self.lr, self.batch, self.settings = engine, lr, batch, settings
-        self.eval_every: int = settings["eval_every"]
-        self.step, self.final, self.diverged = 0, float("nan"), False
-        consumed = np.concatenate([[0], np.cumsum(batch)[:-1]]) * engine.context
-        empty = np.full(len(lr), np.nan)
-        self.columns: dict[str, NDArray[Any]] = {
-            "step": np.arange(len(lr)), "lr": lr, "batch_size": batch, "tokens": consumed,
-            **{name: empty.copy() for name in COLUMNS[4:]},
-        }  # fmt: skip
-
-    def restore(self, content: dict[str, Any]) -> None:
-        self.engine.load(content["engine"])
-        self.step, self.final = int(content["step"]), float(content["final_val_loss"])
-        if self.step < len(self.lr):
-            self.final = float("nan")  # a finished run that is prolonged
-        for name in COLUMNS[4:]:
-            self.columns[name][: self.step] = content["columns"][name]
-
-    def advance(
-        self, end: int, asked: Callable[[], bool], checkpoint_every: int, keep: Callable[[], TrainLog],
-        tick: Callable[[float], None],
-    ) -> bool:  # fmt: skip
-        """Train up to (not including) update ``end``; True where an interruption was asked for."""
-        engine, columns = self.engine, self.columns
-        last = len(self.lr) - 1
-        while self.step < end:
-            k = self.step
-            val_loss = weight_norm = float("nan")
-            if k % self.eval_every == 0 or k == last:
-                val_loss, weight_norm = engine.evaluate(), engine.weight_norm()
-            loss, norm, stop = engine.gradient(int(self.batch[k]), asked())
-            if not np.isfinite(loss) or not np.isfinite(norm):
-                self.diverged = True
-                return False
-            engine.update(float(self.lr[k]))
-            columns["loss"][k], columns["grad_norm"][k] = loss, norm
-            columns["val_loss"][k], columns["weight_norm"][k] = val_loss, weight_norm
-            self.step = k + 1
-            tick(1)
-            if stop:
-                return True
-            if checkpoint_every and self.step % checkpoint_every == 0 and self.step < end:
-                keep()
-        if self.step > last and not np.isfinite(self.final):
-            self.final = engine.evaluate()
-            self.diverged = not np.isfinite(self.final)
-        return False
-
-    def log(self, meta: dict[str, Any]) -> TrainLog:
-        done = self.step == len(self.lr)
-        state = "diverged" if self.diverged else "stopped"
-        return TrainLog(
-            columns={name: self.columns[name][: self.step].copy() for name in COLUMNS},
-            meta=meta,
-            status="finished" if done and not self.diverged else f"{state} at step {self.step}",
-            final_val_loss=self.final,
-        )
-
-
-@contextlib.contextmanager
-def _interrupts() -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C or SIGTERM into a question that the loop asks between two updates."""
-    seen: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
-    signals = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.getsignal(number) for number in signals}
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    def note(number: int, frame: object) -> None:
-        seen.append(number)
-        restore()  # a second one acts at once; the files on disk stay whole all the same
-
-    for number in signals:
-        signal.signal(number, note)
-    try:
-        yield lambda: bool(seen)
-    finally:
-        restore()
 
 
 def _starting_point(
@@ -338,11 +247,15 @@ def _starting_point(
     if resume and there:
         return store
     if resume and target is not None and target.exists():
-        raise ConvexlawError(f"{target} is there but its checkpoint {store} is not: pass overwrite to start again")
+        raise ConvexlawError(
+            f"{target} is there but its checkpoint {store} is not: pass overwrite to start again"
+        )
     if not overwrite:
         for path in (target, store):
             if path is not None and path.exists():
-                raise ConvexlawError(f"{path} exists: pass resume to continue it, or overwrite to start again")
+                raise ConvexlawError(
+                    f"{path} exists: pass resume to continue it, or overwrite to start again"
+                )
     return Path(start_from) if start_from is not None else None
 
 
@@ -354,7 +267,12 @@ def _settings(model: TransformerConfig, options: TrainOptions, corpus: Corpus) -
 
 
 def _meta(
-    text: str | None, batch: NDArray[np.int64], run: _Run, options: TrainOptions, corpus: Corpus, command: str | None
+    text: str | None,
+    batch: NDArray[np.int64],
+    run: Run,
+    options: TrainOptions,
+    corpus: Corpus,
+    command: str | None,
 ) -> dict[str, Any]:
     settings = dict(run.settings)
     for key in ("betas", "eps") if options.optimizer == "sgd" else ("momentum",):
@@ -383,7 +301,9 @@ def _meta(
 def _rates(lr: ArrayLike) -> NDArray[np.float64]:
     rates = np.array(lr, dtype=float)
     if rates.ndim != 1 or rates.size == 0:
-        raise ConvexlawError(f"lr has shape {rates.shape}: give one learning rate an update, shape (T,), T >= 1")
+        raise ConvexlawError(
+            f"lr has shape {rates.shape}: give one learning rate an update, shape (T,), T >= 1"
+        )
     wrong = np.flatnonzero(~(np.isfinite(rates) & (rates >= 0)))
     if wrong.size:
         raise ConvexlawError(f"lr[{wrong[0]}] = {rates[wrong[0]]}: learning rates are finite and at least 0")
@@ -393,8 +313,14 @@ def _rates(lr: ArrayLike) -> NDArray[np.float64]:
 def _batch_sizes(batch_size: int | ArrayLike, steps: int) -> NDArray[np.int64]:
     sizes = np.asarray(batch_size)
     if sizes.ndim > 1 or (sizes.ndim == 1 and sizes.size != steps):
-        raise ConvexlawError(f"batch_size has shape {sizes.shape}: give a number, or one for each of the {steps} updates")
-    wrong = [value for value in sizes.ravel() if not (np.isfinite(value) and value == int(value) and value >= 1)]
+        raise ConvexlawError(
+            f"batch_size has shape {sizes.shape}: give a number, or one for each of the {steps} updates"
+        )
+    wrong = [
+        value for value in sizes.ravel() if not (np.isfinite(value) and value == int(value) and value >= 1)
+    ]
     if wrong:
-        raise ConvexlawError(f"batch_size = {wrong[0]}: batch sizes are whole numbers of sequences, at least 1")
+        raise ConvexlawError(
+            f"batch_size = {wrong[0]}: batch sizes are whole numbers of sequences, at least 1"
+        )
     return np.broadcast_to(sizes, (steps,)).astype(np.int64)

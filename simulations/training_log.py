@@ -32,16 +32,16 @@ _THIN_DIGITS = 8
 class TrainLog(Result):
     """The log of one training run.
 
-    Row k holds the learning rate ``lr[k]`` and the batch size of update k (k is 0-based), and the losses at the
-    weights *before* that update, so that row k belongs to the updates ``lr[:k]``.
+    Row k holds the learning rate ``lr[k]`` and the batch size of update k (k is 0-based), and the losses at
+    the weights *before* that update, so that row k belongs to the updates ``lr[:k]``.
 
     Attributes
     ----------
     columns : dict of str to ndarray, each of shape (steps reached,)
-        ``step``; ``lr``; ``batch_size`` (sequences); ``tokens`` (consumed before update k); ``loss`` (nats per token,
-        on the batch of update k); ``grad_norm`` (of the mean loss of that batch, before clipping); ``val_loss`` (nats
-        per token, on a fixed held-out set) and ``weight_norm`` (Frobenius norm of all matrices), both NaN between
-        evaluations.
+        ``step``; ``lr``; ``batch_size`` (sequences); ``tokens`` (consumed before update k); ``loss`` (nats
+        per token, on the batch of update k); ``grad_norm`` (of the mean loss of that batch, before clipping);
+        ``val_loss`` (nats per token, on a fixed held-out set) and ``weight_norm`` (Frobenius norm of all
+        matrices), both NaN between evaluations.
     meta : dict
         Everything that decided the numbers: schedule, optimizer, seed, model, corpus hash, versions.
     status : str
@@ -62,11 +62,12 @@ class TrainLog(Result):
         lines = [
             f"TrainLog: {self.status}, {rows} of {meta.get('steps', rows)} steps",
             f"  schedule    {meta.get('schedule') or 'from an array'}",
-            f"  optimizer   {meta.get('optimizer')}, weight decay {meta.get('weight_decay')}, seed {meta.get('seed')}",
-            f"  parameters  {meta.get('parameters')}",
+            f"  optimizer   {meta.get('optimizer')}, weight decay {meta.get('weight_decay')}",
+            f"  parameters  {meta.get('parameters')}, seed {meta.get('seed')}",
         ]
+        loss = self.columns["loss"]
         if rows:
-            lines.append(f"  loss        {self.columns['loss'][0]:.4f} -> {self.columns['loss'][-1]:.4f} nats per token")
+            lines.append(f"  loss        {loss[0]:.4f} -> {loss[-1]:.4f} nats per token")
         measured = self.columns["val_loss"][np.isfinite(self.columns["val_loss"])]
         if measured.size:
             last = self.final_val_loss if np.isfinite(self.final_val_loss) else measured[-1]
@@ -119,8 +120,8 @@ class TrainLog(Result):
         path : path-like
             File to write.
         every : int
-            Spacing of the rows (:meth:`thin`). With 1 the numbers are written to the last bit, thinned ones to
-            8 digits (learning rates always to the last bit).
+            Spacing of the rows (:meth:`thin`). With 1 the numbers are written to the last bit, thinned ones
+            to 8 digits (learning rates always to the last bit).
         """
         rows = self.thin(every)
         meta = {**self.meta, "every": every, "status": self.status}
