@@ -13,6 +13,7 @@ import convexlaw
 from convexlaw.cli.demo import demo
 from convexlaw.cli.fit import app as fit_app
 from convexlaw.cli.predict import predict
+from convexlaw.cli.train import train
 from convexlaw.errors import ConvexlawError
 
 app = typer.Typer(
@@ -46,6 +47,7 @@ def _options(
 app.command("demo")(demo)
 app.add_typer(fit_app, name="fit")
 app.command("predict")(predict)
+app.command("train")(train)
 
 
 def main(argv: list[str] | None = None) -> NoReturn:

@@ -1,0 +1,135 @@
+"""``convexlaw train``: a real run of a small transformer under any learning-rate schedule."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def train(
+    schedule: Annotated[
+        str,
+        typer.Option(
+            help="Schedule, e.g. wsd:steps=4000,peak=3e-3,decay=0.2,warmup=200, or a CSV with a column lr."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="CSV file of the log; its checkpoint is beside it (.ckpt).")],
+    optimizer: Annotated[str, typer.Option(help="adamw or sgd.")] = "adamw",
+    weight_decay: Annotated[float, typer.Option(help="Decoupled weight decay.")] = 0.1,
+    momentum: Annotated[float, typer.Option(help="Momentum of sgd.")] = 0.9,
+    clip: Annotated[float, typer.Option(help="Largest gradient norm; 0 for no clipping.")] = 1.0,
+    batch_size: Annotated[int, typer.Option(help="Sequences an update.")] = 16,
+    width: Annotated[int, typer.Option(help="Width of the model.")] = 64,
+    depth: Annotated[int, typer.Option(help="Blocks of the model.")] = 2,
+    heads: Annotated[int, typer.Option(help="Attention heads.")] = 4,
+    context: Annotated[int, typer.Option(help="Tokens of a sequence.")] = 64,
+    init_std: Annotated[float, typer.Option(help="Standard deviation of the initial matrices.")] = 0.02,
+    dropout: Annotated[float, typer.Option(help="Drop probability.")] = 0.0,
+    seed: Annotated[int, typer.Option(help="Seed of weights, text order and dropout.")] = 0,
+    corpus: Annotated[
+        Path | None, typer.Option(help="Folder or file of text; Python's standard library without it.")
+    ] = None,
+    log_every: Annotated[
+        int,
+        typer.Option(
+            help="Steps between rows of the log; above 1 the training loss is a mean over that window."
+        ),
+    ] = 1,
+    eval_every: Annotated[
+        int | None, typer.Option(help="Steps between evaluations; default as --log-every, or steps/100.")
+    ] = None,
+    eval_sequences: Annotated[int, typer.Option(help="Held-out sequences of an evaluation.")] = 256,
+    micro_batch: Annotated[
+        int | None, typer.Option(help="Sequences in memory at once; default the whole batch.")
+    ] = None,
+    checkpoint_every: Annotated[
+        int, typer.Option(help="Steps between checkpoints; 0: at the end only.")
+    ] = 1000,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue from the checkpoint, if any.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Start again over existing files.")] = False,
+    start_from: Annotated[
+        Path | None, typer.Option(help="Checkpoint of a run with the same beginning, to branch from.")
+    ] = None,
+    stop_at: Annotated[
+        int | None, typer.Option(help="Stop before this update, with a checkpoint to branch from.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="cpu, cuda or cuda:<number>.")] = "cpu",
+    dtype: Annotated[str, typer.Option(help="float32 or float64.")] = "float32",
+    threads: Annotated[int, typer.Option(help="CPU threads.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
+) -> None:
+    """Train a small transformer on the Python standard library and log what the laws need."""
+    import os
+    import warnings
+
+    from convexlaw.cli import _tables
+    from convexlaw.errors import ConvergenceWarning
+    from convexlaw.simulations.corpus import load_corpus
+    from convexlaw.simulations.models import TransformerConfig, require_torch
+    from convexlaw.simulations.train import TrainOptions
+    from convexlaw.simulations.train import train as run
+
+    require_torch()
+    lr = _tables.parse_schedule(schedule)
+    model = TransformerConfig(
+        width=width, depth=depth, heads=heads, context=context, init_std=init_std, dropout=dropout
+    )
+    options = TrainOptions(
+        optimizer=optimizer,
+        weight_decay=weight_decay,
+        momentum=momentum,
+        clip=clip or None,
+        seed=seed,
+        eval_every=eval_every,
+        eval_sequences=eval_sequences,
+        micro_batch=micro_batch,
+        dtype=dtype,
+        device=device,
+        threads=threads,
+    )
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # said below, in one line
+            log = run(
+                lr if schedule.endswith((".csv", ".tsv", ".txt")) else schedule,
+                batch_size=batch_size,
+                model=model,
+                options=options,
+                corpus=load_corpus(corpus) if corpus else None,
+                out=out,
+                every=log_every,
+                checkpoint_every=checkpoint_every,
+                resume=resume,
+                overwrite=overwrite,
+                start_from=start_from,
+                stop_at=stop_at,
+                command=_tables.command_line(),
+            )
+    except KeyboardInterrupt as stopped:
+        typer.echo(f"interrupted: {stopped or 'nothing was written'}", err=True)
+        raise typer.Exit(130) from None
+    if os.environ.get("RANK", "0") != "0":
+        return  # one process of a group speaks for all
+    if as_json:
+        _tables.show_json(
+            {
+                "status": log.status,
+                "steps": len(log),
+                "final_val_loss": log.final_val_loss,
+                "parameters": log.meta["parameters"],
+                "log": out,
+                "checkpoint": out.with_suffix(".ckpt"),
+            }
+        )
+    else:
+        typer.echo(str(log))
+        typer.echo(f"written: {out} (read it with convexlaw read, fit it with convexlaw fit curve)")
+    if log.status.startswith("diverged"):
+        typer.echo(
+            f"{log.status}: the loss was not finite; the log holds the steps before. "
+            "Lower the peak learning rate or lengthen the warmup.",
+            err=True,
+        )
+        raise typer.Exit(1)
