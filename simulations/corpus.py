@@ -145,7 +145,7 @@ def load_corpus(
     """Read a text collection as byte tokens and split it by file.
 
     A file goes to the validation side when the hash of its name says so, so that neither the number of files
-    nor their order moves a file from one side to the other.
+    nor their order moves a file from one side to the other. Of a single file the end is held out.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def load_corpus(
         the sources of the running Python's standard library: tests, tables and parts that distributions leave
         out are skipped.
     validation : float
-        Share of the files held out, in (0, 1).
+        Share of the files held out, in (0, 1); of several files at least one is on each side.
 
     Returns
     -------
@@ -165,7 +165,7 @@ def load_corpus(
     Raises
     ------
     ConvexlawError
-        Where there is nothing to read, or where one of the two sides would be empty.
+        Where there is nothing to read.
 
     Examples
     --------
@@ -180,29 +180,30 @@ def load_corpus(
             f"validation = {validation}: the share of held-out files lies strictly between 0 and 1"
         )
     named, words = _files(source)
+    places = {name: int(hashlib.sha256(name.encode()).hexdigest()[:8], 16) for name, _ in named}
+    held_out = {name for name, place in places.items() if place < validation * 2**32}
+    if len(named) > 1:  # few files: neither side may be empty
+        held_out = (held_out or {min(named, key=lambda item: places[item[0]])[0]}) - (
+            {max(named, key=lambda item: places[item[0]])[0]}
+        )
     digest = hashlib.sha256()
-    sides: dict[bool, tuple[list[str], list[Any]]] = {False: ([], []), True: ([], [])}
+    sides: tuple[list[Any], list[Any]] = ([], [])
     for name, path in named:
         content = path.read_bytes().replace(b"\r\n", b"\n")
-        held_out = int(hashlib.sha256(name.encode()).hexdigest()[:8], 16) < validation * 2**32
-        digest.update(f"{name}\0{int(held_out)}\0{len(content)}\0".encode())
+        digest.update(f"{name}\0{int(name in held_out)}\0{len(content)}\0".encode())
         digest.update(content)
-        names, pieces = sides[held_out]
-        names.append(name)
         raw = np.frombuffer(content, dtype=np.uint8)
-        raw = np.where((raw > 0) & (raw < _OTHER), raw, _OTHER).astype(np.uint8)
-        pieces.append(np.append(raw, np.uint8(_SEPARATOR)))
-    for held_out, label in ((False, "training"), (True, "validation")):
-        if not sides[held_out][0]:
-            raise ConvexlawError(
-                f"{words}: none of its {len(named)} files falls on the {label} side at validation = "
-                f"{validation}; give more files or another share"
-            )
+        tokens = np.where((raw > 0) & (raw < _OTHER), raw, _OTHER).astype(np.uint8)
+        sides[name in held_out].append(np.append(tokens, np.uint8(_SEPARATOR)))
+    if len(named) == 1:
+        whole = sides[0][0]
+        at = whole.size - max(1, round(validation * whole.size))
+        sides = ([whole[:at]], [whole[at:]])
     return Corpus(
-        train=np.concatenate(sides[False][1]),
-        validation=np.concatenate(sides[True][1]),
-        train_files=tuple(sides[False][0]),
-        validation_files=tuple(sides[True][0]),
+        train=np.concatenate(sides[0]),
+        validation=np.concatenate(sides[1]),
+        train_files=tuple(name for name, _ in named if name not in held_out),
+        validation_files=tuple(name for name, _ in named if name in held_out),
         sha256=digest.hexdigest(),
         python=platform.python_version(),
         source=words,
