@@ -69,13 +69,13 @@ class RunSpec:
                 given: Any = getattr(value, item.name)
                 if given == getattr(default, item.name) or (item.name == "eval_every" and given == every > 1):
                     continue
-                if item.name in ("expansion", "vocabulary", "betas", "eps"):
+                if item.name == "vocabulary":
                     raise ConvexlawError(
-                        f"{self.name}: {item.name} = {given} has no option of convexlaw train; "
-                        "only train() in Python takes it"
+                        f"{self.name}: vocabulary = {given} is not an option of convexlaw train"
                     )
                 given = 0 if item.name == "clip" and given is None else given
-                words += [f"--{item.name.replace('_', '-')}", str(given)]
+                values = given if isinstance(given, tuple) else (given,)
+                words += [f"--{item.name.replace('_', '-')}", *map(str, values)]
         if every > 1:
             words += ["--log-every", str(every)]
         return shlex.join([*words, "--out", f"{self.name}.csv"])

@@ -19,12 +19,18 @@ def train(
     optimizer: Annotated[str, typer.Option(help="adamw or sgd.")] = "adamw",
     weight_decay: Annotated[float, typer.Option(help="Decoupled weight decay.")] = 0.1,
     momentum: Annotated[float, typer.Option(help="Momentum of sgd.")] = 0.9,
+    betas: Annotated[tuple[float, float], typer.Option(help="Averaging rates of adamw: two numbers.")] = (
+        0.9,
+        0.95,
+    ),
+    eps: Annotated[float, typer.Option(help="Denominator floor of adamw.")] = 1e-8,
     clip: Annotated[float, typer.Option(help="Largest gradient norm; 0 for no clipping.")] = 1.0,
     batch_size: Annotated[int, typer.Option(help="Sequences an update.")] = 16,
     width: Annotated[int, typer.Option(help="Width of the model.")] = 64,
     depth: Annotated[int, typer.Option(help="Blocks of the model.")] = 2,
     heads: Annotated[int, typer.Option(help="Attention heads.")] = 4,
     context: Annotated[int, typer.Option(help="Tokens of a sequence.")] = 64,
+    expansion: Annotated[int, typer.Option(help="Hidden width of an MLP in widths.")] = 4,
     init_std: Annotated[float, typer.Option(help="Standard deviation of the initial matrices.")] = 0.02,
     dropout: Annotated[float, typer.Option(help="Drop probability.")] = 0.0,
     seed: Annotated[int, typer.Option(help="Seed of weights, text order and dropout.")] = 0,
@@ -74,12 +80,20 @@ def train(
     require_torch()
     lr = _tables.parse_schedule(schedule)
     model = TransformerConfig(
-        width=width, depth=depth, heads=heads, context=context, init_std=init_std, dropout=dropout
+        width=width,
+        depth=depth,
+        heads=heads,
+        context=context,
+        expansion=expansion,
+        init_std=init_std,
+        dropout=dropout,
     )
     options = TrainOptions(
         optimizer=optimizer,
         weight_decay=weight_decay,
         momentum=momentum,
+        betas=betas,
+        eps=eps,
         clip=clip or None,
         seed=seed,
         eval_every=eval_every,
