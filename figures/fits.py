@@ -1,0 +1,237 @@
+"""Figures of fits: losses with their predictions, residuals, predicted against actual, schedules below."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
+from numpy.typing import NDArray
+
+from convexlaw.errors import ConvexlawError
+from convexlaw.figures.style import COLORS, STYLE, axes_or_new, styled
+
+if TYPE_CHECKING:
+    from convexlaw.solvers.fit_curves import CurveFit
+
+__all__ = [
+    "plot_correlations",
+    "plot_curve_fit",
+    "plot_predicted_actual",
+    "plot_residuals",
+    "plot_schedule_panel",
+]
+
+Array = NDArray[np.float64]
+MOST = 8  # runs in one panel
+
+
+def _rows(fit: CurveFit, runs: str | Sequence[str] | None) -> list[tuple[str, Array, Array, Array, bool]]:
+    wanted = list(fit.runs) if runs is None else [runs] if isinstance(runs, str) else list(runs)
+    return [row for row in fit._predictions(wanted, every=True) if row[2].size]
+
+
+def _lr(fit: CurveFit, name: str, steps: Array) -> tuple[Array, Array]:
+    """Return the steps and learning rates to draw: all of them, or those of the saved rows."""
+    for run in fit._state.data or ():
+        if run.name == name:
+            every = np.arange(run.lr.size, dtype=np.float64)
+            thin = max(1, run.lr.size // 4000)
+            return every[::thin], run.lr[::thin]
+    return steps, fit._state.observed[name]["lr"]
+
+
+@styled
+def plot_curve_fit(fit: CurveFit, ax: Axes | None = None, run: str | Sequence[str] | None = None) -> Axes:
+    """Losses and predictions against the step, fitted runs in one colour and held-out runs in another.
+
+    Parameters
+    ----------
+    fit : CurveFit
+    ax : matplotlib Axes, optional
+    run : str or list of str, optional
+        Names or globs of the runs to draw; default all, eight at most.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    ax = axes_or_new(ax)
+    rows = _rows(fit, run)
+    shown = rows[:MOST] if run is None else rows
+    labelled: set[str] = set()
+    lowest, highest = np.inf, -np.inf
+    for name, steps, loss, predicted, trained in shown:
+        del name
+        kind = "fit" if trained else "prediction"
+        ax.plot(
+            steps,
+            loss,
+            color=COLORS["data"],
+            lw=0.6,
+            alpha=0.5,
+            label="loss" if "loss" not in labelled else None,
+        )
+        label = ("fitted run" if trained else "held-out run") if kind not in labelled else None
+        ax.plot(steps, predicted, color=COLORS[kind], lw=1.2, label=label)
+        labelled |= {"loss", kind}
+        late = loss[steps >= 0.1 * steps[-1]]
+        lowest = min(lowest, float(loss.min()), float(predicted.min()))
+        highest = max(highest, float(late.max()) if late.size else float(loss.max()))
+    if np.isfinite(lowest) and highest > lowest:
+        margin = 0.06 * (highest - lowest)
+        ax.set_ylim(lowest - margin, highest + margin)
+    ax.set_xlabel("step")
+    ax.set_ylabel("loss (nats)")
+    more = f", {len(shown)} of {len(rows)} runs shown" if len(shown) < len(rows) else ""
+    ax.set_title(f"{fit.law}, {fit.split} loss{more}")
+    ax.legend()
+    return ax
+
+
+@styled
+def plot_residuals(fit: CurveFit, ax: Axes | None = None) -> Axes:
+    """Draw log loss minus log prediction of every run against the step (log scale).
+
+    Parameters
+    ----------
+    fit : CurveFit
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    ax = axes_or_new(ax)
+    labelled: set[bool] = set()
+    for _, steps, loss, predicted, trained in sorted(_rows(fit, None), key=lambda row: not row[4]):
+        label = ("fitted run" if trained else "held-out run") if trained not in labelled else None
+        labelled.add(trained)
+        color = COLORS["fit" if trained else "prediction"]
+        ax.plot(
+            np.maximum(steps, 1), 1e3 * np.log(loss / predicted), color=color, lw=0.8, alpha=0.8, label=label
+        )
+    ax.axhline(0.0, color=COLORS["muted"], lw=0.8)
+    ax.set_xscale("log")
+    ax.xaxis.set_minor_formatter(NullFormatter())
+    ax.set_xlabel("step")
+    ax.set_ylabel("log loss - log prediction (1e-3)")
+    ax.legend()
+    return ax
+
+
+@styled
+def plot_predicted_actual(fit: CurveFit, ax: Axes | None = None) -> Axes:
+    """Draw predicted against actual loss, a point a row.
+
+    Parameters
+    ----------
+    fit : CurveFit
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    ax = axes_or_new(ax)
+    low, high = np.inf, -np.inf
+    for kind, trained in (("fit", True), ("prediction", False)):
+        parts = [(loss, predicted) for _, _, loss, predicted, t in _rows(fit, None) if t == trained]
+        if not parts:
+            continue
+        loss = np.concatenate([p[0] for p in parts])
+        predicted = np.concatenate([p[1] for p in parts])
+        label = "fitted runs" if trained else "held-out runs"
+        ax.plot(loss, predicted, ".", ms=3, color=COLORS[kind], alpha=0.6, label=label)
+        low, high = min(low, float(loss.min())), max(high, float(loss.max()))
+    ax.plot([low, high], [low, high], color=COLORS["muted"], lw=0.8)
+    ax.set_xlabel("loss (nats)")
+    ax.set_ylabel("predicted loss (nats)")
+    ax.legend()
+    return ax
+
+
+@styled
+def plot_correlations(found: Any, ax: Axes | None = None) -> Axes:
+    """Draw the correlations of the estimates of a fit (its ``.identifiability``).
+
+    Parameters
+    ----------
+    found : Identifiability
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    ax = axes_or_new(ax)
+    ax.imshow(found.matrix, cmap="RdBu_r", vmin=-1, vmax=1)
+    ticks = np.arange(len(found.names))
+    ax.set_xticks(ticks, found.names)
+    ax.set_yticks(ticks, found.names)
+    for i in range(len(found.names)):
+        for j in range(len(found.names)):
+            dark = abs(found.matrix[i, j]) > 0.6
+            ax.text(
+                j,
+                i,
+                f"{found.matrix[i, j]:.2f}",
+                ha="center",
+                va="center",
+                color="white" if dark else "black",
+            )
+    ax.grid(False)
+    ax.set_title(f"correlations of the estimates, condition number {found.condition_number:.2g}")
+    return ax
+
+
+def plot_schedule_panel(fit: CurveFit, run: str | Sequence[str] | None = None) -> Figure:
+    """Loss and prediction above, learning rate below: one column a run.
+
+    Parameters
+    ----------
+    fit : CurveFit
+    run : str or list of str, optional
+        Names or globs; default all runs, eight at most (held-out ones first).
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    rows = _rows(fit, run)
+    if not rows:
+        raise ConvexlawError("no run with losses to draw: name runs of this fit")
+    if run is None:
+        rows = sorted(rows, key=lambda row: row[4])[:MOST]
+    with plt.style.context(STYLE):
+        across = min(len(rows), 4)
+        down = -(-len(rows) // across)
+        figure = plt.figure(figsize=(3.1 * across, 3.3 * down), layout="constrained")
+        outer = figure.add_gridspec(down, across)
+        for i, (name, steps, loss, predicted, trained) in enumerate(rows):
+            inner = outer[i // across, i % across].subgridspec(2, 1, height_ratios=(3, 1), hspace=0.05)
+            top = figure.add_subplot(inner[0])
+            below = figure.add_subplot(inner[1], sharex=top)
+            color = COLORS["fit" if trained else "prediction"]
+            top.plot(steps, loss, color=COLORS["data"], lw=0.6, alpha=0.5)
+            top.plot(steps, predicted, color=color, lw=1.2)
+            late = loss[steps >= 0.1 * steps[-1]]
+            high = float(late.max()) if late.size else float(loss.max())
+            low = float(min(loss.min(), predicted.min()))
+            if high > low:
+                top.set_ylim(low - 0.05 * (high - low), high + 0.1 * (high - low))
+            top.set_title(f"{name}\n({'fitted' if trained else 'held out'})", fontsize="small")
+            top.tick_params(labelbottom=False)
+            at, lr = _lr(fit, name, steps)
+            below.plot(at, lr, color=COLORS["schedule"], lw=1.2)
+            below.set_ylim(bottom=0)
+            below.ticklabel_format(axis="y", style="sci", scilimits=(-2, 3))
+            below.set_xlabel("step")
+            if i % across == 0:
+                top.set_ylabel("loss (nats)")
+                below.set_ylabel("LR")
+        return figure

@@ -1,0 +1,417 @@
+"""The result of fitting a law to training curves."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from convexlaw._result import Result
+from convexlaw.errors import ConvexlawError, ExtrapolationWarning
+from convexlaw.solvers._fit_data import RunData, as_runs, pick
+from convexlaw.solvers._fit_metrics import curve_metrics
+from convexlaw.solvers._fit_state import FitState
+from convexlaw.theory.laws import CurveLaw, curve_law
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from convexlaw.solvers._fit_compare import Comparison
+
+    from convexlaw.solvers._fit_identify import Identifiability
+
+__all__ = ["CurveFit"]
+
+Array = NDArray[np.float64]
+
+EXTRAPOLATION = 4.0  # predictions beyond this many times the fitted range are warned about
+
+
+@dataclass(frozen=True)
+class CurveFit(Result):
+    """A law fitted to training curves.
+
+    Attributes
+    ----------
+    law : str
+        Name of the law.
+    params : dict
+        Fitted parameters by name: Linf in nats, a, b, alpha, ...
+    objective : float
+        Value at the optimum of the Huber sum on log loss (of half the sum of squares with
+        ``protocol="paper"``).
+    converged : bool
+        Whether the fit reached its tolerance.
+    protocol : {"robust", "paper"}
+    split : {"train", "val"}
+        The losses that were fitted.
+    train : tuple of str
+        Names of the fitted runs.
+    runs : tuple of str
+        Names of all runs given.
+    notes : list of str
+        What was dropped or decided.
+    """
+
+    law: str
+    params: dict[str, float]
+    objective: float
+    converged: bool
+    protocol: str
+    split: str
+    train: tuple[str, ...]
+    runs: tuple[str, ...]
+    notes: list[str]
+    _state: FitState = field(repr=False)
+    _figure: ClassVar[str] = "fits:plot_curve_fit"
+
+    @property
+    def model(self) -> CurveLaw:
+        """The fitted law as a value, e.g. ``theory.laws.CVX4q(...)``."""
+        return curve_law(self.law).from_params(self.params)
+
+    def __str__(self) -> str:
+        rows = self._state.solution
+        lines = [
+            f"{self.law} fitted to {len(self.train)} of {len(self.runs)} runs "
+            f"({self.split} loss, protocol {self.protocol})"
+        ]
+        known = next((v for v in reversed(self._state.intervals.values())), None)
+        for name, value in list(self.params.items())[:7]:
+            text = f"  {name:<8} {value:.6g}"
+            if known is not None:
+                low, high = known["limits"][name]
+                text += f"   {known['level']:.0%} [{low:.6g}, {high:.6g}]"
+            lines.append(text)
+        certificate = (
+            f"converged, {rows.agreeing} of {rows.starts} starts agree" if self.converged else "NOT CONVERGED"
+        )
+        lines.append(f"  objective {self.objective:.6g} ({certificate})")
+        held = len(self.runs) - len(self.train)
+        lines.append(f"  {held} held-out run{'s' if held != 1 else ''}; {len(self.notes)} notes")
+        return "\n".join(lines)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Parameters as rows: parameter, value, and low, high of the intervals computed last."""
+        import pandas as pd
+
+        frame = pd.DataFrame({"parameter": list(self.params), "value": list(self.params.values())})
+        known = next((v for v in reversed(self._state.intervals.values())), None)
+        if known is not None:
+            frame["low"] = [known["limits"][name][0] for name in frame["parameter"]]
+            frame["high"] = [known["limits"][name][1] for name in frame["parameter"]]
+        return frame
+
+    @property
+    def identifiability(self) -> Identifiability:
+        """What the fitted data cannot tell, and which run would tell it."""
+        from convexlaw.solvers._fit_identify import identify
+
+        if self._state.identifiability is None:
+            self._state.identifiability = identify(self)
+        found: Identifiability = self._state.identifiability
+        return found
+
+    def predict(
+        self,
+        lr: ArrayLike | str,
+        batch_size: ArrayLike | None = None,
+        *,
+        at: ArrayLike | None = None,
+        weight_decay: float | None = None,
+        init_std: float | None = None,
+    ) -> Array:
+        """Predict the loss along a schedule.
+
+        Parameters
+        ----------
+        lr : (T,) array or str
+            Learning rate of every update, or the text of a schedule such as
+            ``"wsd:steps=50000,peak=1e-3,decay=0.2"``.
+        batch_size : float or (T,) array, optional
+            Needed where the law was fitted with a batch term.
+        at : (n,) int array, optional
+            Steps wanted; default all. Value k is the loss after the updates 0..k-1: for the loss after the
+            last update append the continued schedule.
+        weight_decay, init_std : float, optional
+            For rc4; default those of the fitted runs.
+
+        Returns
+        -------
+        (T,) or (n,) array
+            In nats.
+
+        Raises
+        ------
+        ConvexlawError
+            A bad schedule, or a batch size that the fit knows nothing of.
+
+        Warns
+        -----
+        ExtrapolationWarning
+            Beyond 4 times the steps, the sum of learning rates, or the peaks of the fitted runs.
+        """
+        if isinstance(lr, str):
+            from convexlaw.theory.schedules import parse
+
+            lr = parse(lr)
+        rates = np.asarray(lr, dtype=np.float64)
+        self._warn_beyond(rates, at)
+        sizes = self._batch(rates, batch_size)
+        state = self._state
+        decay = state.weight_decay if weight_decay is None else weight_decay
+        return self.model.predict(
+            rates,
+            at,
+            sizes,
+            weight_decay=decay or 0.0,
+            init_std=state.init_std if init_std is None else init_std,
+        )
+
+    def _warn_beyond(self, rates: Array, at: ArrayLike | None) -> None:
+        if rates.ndim != 1 or not rates.size:
+            return  # the law says what is wrong
+        last = rates.size if at is None or not np.size(at) else int(np.max(np.asarray(at))) + 1
+        ranges = self._state.ranges
+        used = rates[:last]
+        peak, total = float(used.max()), float(used.sum())
+        said = []
+        if used.size > EXTRAPOLATION * ranges.steps:
+            said.append(f"{used.size} steps against at most {ranges.steps} fitted")
+        elif total > EXTRAPOLATION * ranges.total:
+            said.append(f"a sum of learning rates of {total:.4g} against at most {ranges.total:.4g} fitted")
+        if peak > EXTRAPOLATION * ranges.peaks[1] or 0 < peak < ranges.peaks[0] / EXTRAPOLATION:
+            said.append(
+                f"a peak learning rate of {peak:.4g} against {ranges.peaks[0]:.4g} to "
+                f"{ranges.peaks[1]:.4g} fitted"
+            )
+        if said:
+            warnings.warn(
+                f"this prediction lies beyond 4 times the fitted range ({'; '.join(said)}): "
+                "no interval covers the failure of a law there; fit a run nearer to it",
+                ExtrapolationWarning,
+                stacklevel=3,
+            )
+
+    def _batch(self, rates: Array, batch_size: ArrayLike | None) -> Array | None:
+        known = self._state.ranges.batches
+        if self._state.batch:
+            if batch_size is None:
+                raise ConvexlawError("this fit has a batch term (b_batch): pass batch_size")
+            sizes = np.broadcast_to(np.asarray(batch_size, dtype=np.float64), rates.shape)
+            if known is not None and (
+                sizes.max() > EXTRAPOLATION * known[1] or sizes.min() < known[0] / EXTRAPOLATION
+            ):
+                warnings.warn(
+                    f"batch sizes of {sizes.min():g} to {sizes.max():g} lie beyond 4 times the fitted "
+                    f"{known[0]:g} to {known[1]:g}",
+                    ExtrapolationWarning,
+                    stacklevel=3,
+                )
+            return np.asarray(sizes, dtype=np.float64)
+        if batch_size is not None:
+            sizes = np.asarray(batch_size, dtype=np.float64)
+            if known is None or not np.allclose(sizes, known[0], rtol=1e-6) or known[0] != known[1]:
+                seen = "no batch size" if known is None else f"the batch size {known[0]:g} alone"
+                raise ConvexlawError(
+                    f"batch_size is given but the fitted runs log {seen}: the fit cannot tell what "
+                    f"another batch size does; "
+                    "leave batch_size out, or fit runs with at least two batch sizes"
+                )
+        return None
+
+    def score(self, runs: Any = None) -> pd.DataFrame:
+        """Errors of the fit, a run at a time.
+
+        Parameters
+        ----------
+        runs : str, list of str, RunTable, path or frame, optional
+            Names or globs of runs given to the fit, or other logs. Default: the runs held out by ``train=``,
+            all runs where none is. With ``protocol="paper"`` a fitted run is scored on its second half.
+
+        Returns
+        -------
+        DataFrame
+            One row a run: run, trained, points, r2, mae, rmse, prede (mean |e|/L), worste (max |e|/L),
+            final_error (prediction - loss at the last row), last_value_mae: the mean absolute error of the
+            constant "last loss of the fitted run with the most steps" (mean over runs of that length). Rows
+            before the end of the LR warmup are not scored.
+        """
+        import pandas as pd
+
+        rows = []
+        for name, steps, loss, predicted, trained in self._predictions(runs):
+            del steps
+            metrics = curve_metrics(loss, predicted)
+            last = float(np.mean(np.abs(loss - self._state.last_value))) if loss.size else float("nan")
+            rows.append(
+                {"run": name, "trained": trained, "points": loss.size, **metrics, "last_value_mae": last}
+            )
+        return pd.DataFrame(rows)
+
+    def _predictions(
+        self, runs: Any = None, *, every: bool = False
+    ) -> list[tuple[str, Any, Array, Array, bool]]:
+        """Run, steps, losses, predictions, trained; of the named runs, or of other logs."""
+        state = self._state
+        named = runs is None or _are_names(runs, self.runs)
+        if named and state.data is None:
+            held = [n for n in self.runs if n not in self.train] or list(self.runs)
+            wanted = pick(self.runs, runs) if runs is not None else held
+            saved = state.observed
+            return [
+                (n, saved[n]["step"], saved[n]["loss"], saved[n]["predicted"], n in self.train)
+                for n in wanted
+                if n in saved
+            ]
+        data: Sequence[RunData]
+        if named:
+            if runs is None:
+                wanted = [n for n in self.runs if n not in self.train] or list(self.runs)
+            else:
+                wanted = list(pick(self.runs, runs))
+            data = [run for run in state.data or () if run.name in wanted]
+        else:
+            data, _ = as_runs(runs)
+        out = []
+        for run in data:
+            steps, loss = run.rows(self.split, state.skip)
+            trained = named and run.name in self.train
+            if trained and self.protocol == "paper" and not every:
+                second = steps >= run.lr.size / 2
+                steps, loss = steps[second], loss[second]
+            predicted = self._at(run, steps) if steps.size else np.empty(0)
+            out.append((run.name, steps, loss, predicted, trained))
+        return out
+
+    def _at(self, run: RunData, steps: NDArray[np.int64]) -> Array:
+        state = self._state
+        decay, std = state.constants.of(run)
+        if state.batch and run.batch is None:
+            raise ConvexlawError(f"run {run.name!r} has no batch size, and this fit has a batch term")
+        return self.model.predict(
+            run.lr,
+            steps,
+            run.batch if state.batch else None,
+            weight_decay=(state.weight_decay if decay is None else decay) or 0.0,
+            init_std=std,
+        )
+
+    def residuals(self) -> pd.DataFrame:
+        """Return run, step, trained, loss, predicted, residual (log loss - log prediction) of every run."""
+        import pandas as pd
+
+        parts = [
+            pd.DataFrame(
+                {
+                    "run": name,
+                    "step": steps,
+                    "trained": trained,
+                    "loss": loss,
+                    "predicted": predicted,
+                    "residual": np.log(loss) - np.log(predicted),
+                }
+            )
+            for name, steps, loss, predicted, trained in self._predictions(list(self.runs), every=True)
+            if loss.size
+        ]
+        return pd.concat(parts, ignore_index=True)
+
+    def interval(
+        self,
+        level: float = 0.95,
+        method: str = "bootstrap",
+        *,
+        over: str = "auto",
+        resamples: int = 1000,
+        block: int = 10,
+        seed: int = 0,
+        jobs: int = 1,
+        progress: bool | None = None,
+    ) -> pd.DataFrame:
+        """Intervals of the parameters.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+        method : {"bootstrap", "profile"}
+            Percentiles of refits to resampled data, or the values whose best fit is not significantly worse.
+        over : {"auto", "curves", "within"}
+            Bootstrap over whole curves, or over blocks of residuals within each curve. "auto": curves where
+            at least 8 are fitted, else within.
+        resamples : int, default 1000
+        block : int, default 10
+            Rows in a block of residuals.
+        seed : int, default 0
+            The same seed gives the same intervals, whatever ``jobs`` is.
+        jobs : int, default 1
+            Processes (joblib).
+        progress : bool, optional
+            As in other long work: None shows a bar on a terminal.
+
+        Returns
+        -------
+        DataFrame
+            Indexed by parameter: estimate, low, high. A limit at the end of a parameter's range (0, infinity)
+            means that the data does not bound it there.
+        """
+        from convexlaw.solvers._fit_intervals import curve_interval
+
+        return curve_interval(self, level, method, over, resamples, block, seed, jobs, progress)
+
+    def band(
+        self,
+        lr: ArrayLike | str,
+        level: float = 0.95,
+        *,
+        at: ArrayLike | None = None,
+        batch_size: ArrayLike | None = None,
+    ) -> tuple[Array, Array]:
+        """Pointwise band of the predicted loss from the bootstrap refits (the law's failure is not in it).
+
+        Parameters
+        ----------
+        lr, at, batch_size
+            As in predict.
+        level : float, default 0.95
+
+        Returns
+        -------
+        low, high : (T,) or (n,) arrays
+        """
+        from convexlaw.solvers._fit_intervals import band
+
+        return band(self, lr, level, at, batch_size)
+
+    def compare(self, laws: Sequence[str] | None = None, **options: Any) -> Comparison:
+        """Compare laws on the fitted runs by cross-validation; options as in solvers._fit_compare.compare."""
+        from convexlaw.solvers._fit_compare import compare
+
+        return compare(self, laws, **options)
+
+    def to_json(self, path: str | os.PathLike[str]) -> None:
+        """Write the fit, its intervals so far and its predictions on the runs; ``load_fit`` reads it back."""
+        from convexlaw.solvers._fit_json import write_curve_fit
+
+        write_curve_fit(self, path)
+
+
+def _are_names(runs: Any, known: Sequence[str]) -> bool:
+    """Whether ``runs`` are names or globs of runs of the fit rather than other logs."""
+    if isinstance(runs, str):
+        try:
+            pick(known, runs)
+        except ConvexlawError:
+            from pathlib import Path
+
+            return not (
+                Path(runs).exists() or os.sep in runs or runs.endswith((".csv", ".json", ".gz", ".parquet"))
+            )
+        return True
+    if isinstance(runs, (list, tuple)) and runs and all(isinstance(r, str) for r in runs):
+        return all(_are_names(r, known) for r in runs)
+    return False

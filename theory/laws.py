@@ -1,0 +1,85 @@
+"""Loss laws as values: what a learning-rate schedule (or a size and a number of tokens) does to the loss.
+
+Laws of a curve give the loss at every step of a schedule. ``S_t`` is the running sum of learning rates; the
+value at step k uses S through step k and the noise of the updates before k:
+
+====================  ======================================================  ========================
+name                  loss                                                    fitted
+====================  ======================================================  ========================
+cd3                   Linf + a/S + b N (plain)                                Linf, a, b
+cb4                   Linf + a S^-alpha + b N (plain)                         + alpha
+cvx3, cvx4, cvx4q     Linf + a S^-alpha + b N_q (free step), q=.2, 0, 1/8     + alpha (cvx3: 1/2)
+cvx5                  the same with q free                                    + q
+cvx6                  the same with b (peak/1e-3)^-r                          + r
+rc4                   cvx4 on the rotational clock                            Linf, a, b, alpha
+averaged              Linf + a/S + b sum(lr^2)/S                              Linf, a, b
+tissue                Linf + a S^-alpha - b S2(lam)                           + alpha, lam
+multipower            Linf + a S^-alpha + b LD(C, beta, gamma)                + alpha, C, beta, gamma
+====================  ======================================================  ========================
+"""
+
+from __future__ import annotations
+
+from convexlaw.errors import ConvexlawError
+from convexlaw.theory._law_columns import Parameter, RunPath, warmup_end
+from convexlaw.theory._law_curves import (
+    CB4,
+    CD3,
+    CVX3,
+    CVX4,
+    CVX5,
+    CVX6,
+    RC4,
+    Averaged,
+    CurveLaw,
+    CVX4q,
+    MultiPower,
+    Tissue,
+)
+
+__all__ = [
+    "CB4",
+    "CD3",
+    "CURVE_LAWS",
+    "CVX3",
+    "CVX4",
+    "CVX5",
+    "CVX6",
+    "RC4",
+    "Averaged",
+    "CVX4q",
+    "CurveLaw",
+    "MultiPower",
+    "Parameter",
+    "RunPath",
+    "Tissue",
+    "curve_law",
+    "warmup_end",
+]
+
+CURVE_LAWS: dict[str, type[CurveLaw]] = {
+    law.name: law for law in (CD3, CB4, CVX3, CVX4, CVX4q, CVX5, CVX6, RC4, Averaged, Tissue, MultiPower)
+}
+
+
+def curve_law(name: str) -> type[CurveLaw]:
+    """Return the class of a law of a loss curve.
+
+    Parameters
+    ----------
+    name : str
+        One of ``CURVE_LAWS``.
+
+    Raises
+    ------
+    ConvexlawError
+        Unknown name.
+
+    Examples
+    --------
+    >>> curve_law("cvx4q").names()
+    ('Linf', 'a', 'b', 'alpha')
+    """
+    if name not in CURVE_LAWS:
+        raise ConvexlawError(f"law {name!r} is not known: choose one of {', '.join(CURVE_LAWS)}")
+    return CURVE_LAWS[name]
