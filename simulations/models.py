@@ -33,7 +33,8 @@ class TransformerConfig:
     expansion : int
         Hidden width of a block's MLP in multiples of ``width``.
     init_std : float
-        Standard deviation of the normal initialisation of every matrix (the s0 of the clocked law).
+        Standard deviation of the normal initialisation of every matrix (the s0 of the clocked law);
+        ``width ** -0.5`` where it is not given.
     dropout : float
         Drop probability on the two residual branches.
     vocabulary : int
@@ -42,14 +43,16 @@ class TransformerConfig:
 
     width: int = 64
     depth: int = 2
-    heads: int = 4
-    context: int = 64
+    heads: int = 2
+    context: int = 32
     expansion: int = 4
-    init_std: float = 0.02
+    init_std: float = None  # type: ignore[assignment]
     dropout: float = 0.0
     vocabulary: int = VOCABULARY
 
     def __post_init__(self) -> None:
+        if self.init_std is None:
+            object.__setattr__(self, "init_std", float(max(self.width, 1)) ** -0.5)
         for name, least in (
             ("width", 1), ("depth", 0), ("heads", 1), ("context", 1), ("expansion", 1), ("vocabulary", 2),
         ):  # fmt: skip

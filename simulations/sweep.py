@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from convexlaw.simulations.training_log import TrainLog
 
-__all__ = ["RunSpec", "branches", "run_sweep"]
+__all__ = ["DEMO_EVERY", "DEMO_RUNS", "RunSpec", "branches", "run_sweep"]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class RunSpec:
 
     name: str
     schedule: str
-    batch_size: int = 16
+    batch_size: int = 32
     model: TransformerConfig = field(default_factory=TransformerConfig)
     options: TrainOptions = field(default_factory=TrainOptions)
 
@@ -62,9 +62,10 @@ class RunSpec:
         'convexlaw train --schedule linear:steps=9,peak=1e-3 --seed 3 --log-every 2 --out a.csv'
         """
         words = ["convexlaw", "train", "--schedule", self.schedule]
-        if self.batch_size != 16:
+        if self.batch_size != 32:
             words += ["--batch-size", str(self.batch_size)]
-        for value, default in ((self.model, TransformerConfig()), (self.options, TrainOptions())):
+        plain = TransformerConfig(init_std=self.model.width**-0.5)
+        for value, default in ((self.model, plain), (self.options, TrainOptions())):
             for item in fields(value):
                 given: Any = getattr(value, item.name)
                 if given == getattr(default, item.name) or (item.name == "eval_every" and given == every > 1):
@@ -79,6 +80,57 @@ class RunSpec:
         if every > 1:
             words += ["--log-every", str(every)]
         return shlex.join([*words, "--out", f"{self.name}.csv"])
+
+
+def _demo_runs() -> tuple[RunSpec, ...]:
+    shapes = {
+        0: {
+            "3e-3": (
+                ("constant_8000", "constant:steps=8000"),
+                ("cosine_2000", "cosine:steps=2000"),
+                ("cosine_4000", "cosine:steps=4000"),
+                ("cosine_8000", "cosine:steps=8000"),
+                ("linear_4000", "linear:steps=4000"),
+                ("step_4000", "step:steps=4000,at=0.5,factor=0.3"),
+                ("wsd20_2000", "wsd:steps=2000,decay=0.2"),
+                ("wsd10_4000", "wsd:steps=4000,decay=0.1"),
+                ("wsd20_4000", "wsd:steps=4000,decay=0.2"),
+                ("wsd20sqrt_4000", "wsd:steps=4000,decay=0.2,cooldown=sqrt"),
+                ("wsd50_4000", "wsd:steps=4000,decay=0.5"),
+                ("wsd20_8000", "wsd:steps=8000,decay=0.2"),
+            ),
+            "1e-3": (
+                ("constant_4000", "constant:steps=4000"),
+                ("cosine_4000", "cosine:steps=4000"),
+                ("wsd20_4000", "wsd:steps=4000,decay=0.2"),
+            ),
+        },
+        # the runs that the demo fits on share no weights and no text order with those it predicts
+        1: {
+            "3e-3": (
+                ("constant_4000", "constant:steps=4000"),
+                ("cosine_4000", "cosine:steps=4000"),
+                ("wsd20_2000", "wsd:steps=2000,decay=0.2"),
+            )
+        },
+    }
+    return tuple(
+        RunSpec(
+            f"{name}_{peak}" + ("" if seed == 0 else f"_seed{seed}"),
+            f"{text},peak={peak},warmup=300",
+            options=TrainOptions(seed=seed, eval_every=10),
+        )
+        for seed, peaks in shapes.items()
+        for peak, runs in peaks.items()
+        for name, text in runs
+    )
+
+
+DEMO_EVERY = 50
+"""Spacing of the rows of the packaged logs, in steps."""
+
+DEMO_RUNS = _demo_runs()
+"""The runs whose logs come with the package: ``run_sweep(DEMO_RUNS, folder, every=DEMO_EVERY)``."""
 
 
 def branches(specs: Sequence[RunSpec]) -> dict[str, tuple[str, int]]:

@@ -99,7 +99,7 @@ class TrainOptions:
 def train(
     lr: str | ArrayLike,
     *,
-    batch_size: int | ArrayLike = 16,
+    batch_size: int | ArrayLike = 32,
     model: TransformerConfig | None = None,
     options: TrainOptions | None = None,
     corpus: Corpus | None = None,

@@ -95,8 +95,9 @@ class TrainLog(Result):
         Returns
         -------
         dict of str to ndarray
-            ``loss`` and ``grad_norm`` of row k are the mean and the root mean square over the steps j with
-            ``|j - k| <= every // 2`` that exist; all other columns are the exact values of step k.
+            ``loss``, ``val_loss`` (means) and ``grad_norm`` (root mean square) of row k are taken over the
+            steps j with ``|j - k| <= every // 2``, and over fewer near the ends so that k stays their middle:
+            the first and the last row are single steps. The other columns are the exact values of step k.
         """
         if every < 1:
             raise ConvexlawError(f"every = {every}: give the spacing of the rows in steps, at least 1")
@@ -105,11 +106,16 @@ class TrainLog(Result):
         count = len(self)
         steps = np.arange(count)
         keep = np.flatnonzero((steps % every == 0) | (steps == count - 1))
-        low, high = np.maximum(keep - every // 2, 0), np.minimum(keep + every // 2 + 1, count)
+        # the last step has an evaluation off the grid: it enters no other row
+        half = np.maximum(0, np.minimum(every // 2, np.minimum(keep, count - 2 - keep)))
         out = {name: values[keep] for name, values in self.columns.items()}
-        for name, power in (("loss", 1), ("grad_norm", 2)):
-            values = self.columns[name] ** power
-            out[name] = np.array([values[i:j].mean() for i, j in zip(low, high, strict=True)]) ** (1 / power)
+        for name, power in (("loss", 1), ("grad_norm", 2), ("val_loss", 1)):
+            known = np.isfinite(self.columns[name])
+            sums = np.concatenate([[0.0], np.cumsum(np.where(known, self.columns[name], 0.0) ** power)])
+            counts = np.concatenate([[0], np.cumsum(known)])
+            total = sums[keep + half + 1] - sums[keep - half]
+            number = counts[keep + half + 1] - counts[keep - half]
+            out[name] = np.where(number > 0, total / np.maximum(number, 1), np.nan) ** (1 / power)
         return out
 
     def to_csv(self, path: str | os.PathLike[str], *, every: int = 1) -> None:

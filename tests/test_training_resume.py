@@ -178,9 +178,7 @@ def test_sweep_shares_trunks_without_changing_a_bit(
     }
     updates = []
     update = _engine.Engine.update
-    monkeypatch.setattr(
-        _engine.Engine, "update", lambda self, lr: (updates.append(lr), update(self, lr))[1]
-    )
+    monkeypatch.setattr(_engine.Engine, "update", lambda self, lr: (updates.append(lr), update(self, lr))[1])
     shared = run_sweep(specs, tmp_path / "a", every=4, corpus=corpus)
     done = len(updates)
     alone = run_sweep(specs, tmp_path / "b", every=4, corpus=corpus, share=False)
@@ -220,6 +218,6 @@ def test_what_cannot_be_continued_is_refused(tmp_path: Path, corpus: Corpus):
     with pytest.raises(ConvexlawError, match="no such checkpoint"):
         train(WSD, options=options(), model=TINY, corpus=corpus, start_from=tmp_path / "gone.ckpt")
     (tmp_path / "a.ckpt").unlink()
-    with pytest.raises(ConvexlawError, match="its checkpoint .* is not: pass overwrite"):
+    with pytest.raises(ConvexlawError, match=r"its checkpoint .* is not: pass overwrite"):
         train(WSD, options=options(), resume=True, **same)  # type: ignore[arg-type]
     assert train(WSD, options=options(), overwrite=True, **same).status == "finished"  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ def train(
     schedule: Annotated[
         str,
         typer.Option(
-            help="Schedule, e.g. wsd:steps=4000,peak=3e-3,decay=0.2,warmup=200, or a CSV with a column lr."
+            help="Schedule, e.g. wsd:steps=4000,peak=3e-3,decay=0.2,warmup=300, or a CSV with a column lr."
         ),
     ],
     out: Annotated[Path, typer.Option(help="CSV file of the log; its checkpoint is beside it (.ckpt).")],
@@ -25,13 +25,15 @@ def train(
     ),
     eps: Annotated[float, typer.Option(help="Denominator floor of adamw.")] = 1e-8,
     clip: Annotated[float, typer.Option(help="Largest gradient norm; 0 for no clipping.")] = 1.0,
-    batch_size: Annotated[int, typer.Option(help="Sequences an update.")] = 16,
+    batch_size: Annotated[int, typer.Option(help="Sequences an update.")] = 32,
     width: Annotated[int, typer.Option(help="Width of the model.")] = 64,
     depth: Annotated[int, typer.Option(help="Blocks of the model.")] = 2,
-    heads: Annotated[int, typer.Option(help="Attention heads.")] = 4,
-    context: Annotated[int, typer.Option(help="Tokens of a sequence.")] = 64,
+    heads: Annotated[int, typer.Option(help="Attention heads.")] = 2,
+    context: Annotated[int, typer.Option(help="Tokens of a sequence.")] = 32,
     expansion: Annotated[int, typer.Option(help="Hidden width of an MLP in widths.")] = 4,
-    init_std: Annotated[float, typer.Option(help="Standard deviation of the initial matrices.")] = 0.02,
+    init_std: Annotated[
+        float | None, typer.Option(help="Standard deviation of the initial matrices; default width^-1/2.")
+    ] = None,
     dropout: Annotated[float, typer.Option(help="Drop probability.")] = 0.0,
     seed: Annotated[int, typer.Option(help="Seed of weights, text order and dropout.")] = 0,
     corpus: Annotated[
@@ -85,7 +87,7 @@ def train(
         heads=heads,
         context=context,
         expansion=expansion,
-        init_std=init_std,
+        init_std=width**-0.5 if init_std is None else init_std,
         dropout=dropout,
     )
     options = TrainOptions(
