@@ -14,7 +14,7 @@ from convexlaw._result import Result
 from convexlaw.errors import ConvexlawError
 from convexlaw.theory._noise_sum import noise_sum
 from convexlaw.theory._schedule_checks import learning_rates
-from convexlaw.theory._shape_constants import Ends, integrals
+from convexlaw.theory._shape_constants import Ends, evaluate, integrals
 from convexlaw.theory.schedules import shape as named_shape
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ __all__ = ["Exam", "qualify"]
 
 Array = NDArray[np.float64]
 
-_FLOOR = 1e-6  # of an array, relative to its peak: extrapolation from its last steps is not better than this
+_SHARE = 0.2  # a floor below this share of the last step cannot be told from a decay to zero in an array
 _HORIZONS = (1_000, 10_000, 100_000)
 
 
@@ -119,7 +119,7 @@ def qualify(shape: str | Callable[[Any], Any] | ArrayLike) -> Exam:
     Raises
     ------
     ConvexlawError
-        Unknown name; negative or non-finite values; an array of fewer than 8 positive steps.
+        Unknown name; negative or non-finite values; an array of fewer than 16 positive steps.
 
     References
     ----------
@@ -145,14 +145,12 @@ def qualify(shape: str | Callable[[Any], Any] | ArrayLike) -> Exam:
     positive = np.flatnonzero(lr > 0)
     if positive.size == 0:
         return _exam("array", Ends(0.0, math.inf, 0.0, 0.0), (), [])
-    if positive.size < 8:
-        raise ConvexlawError(
-            f"{positive.size} positive steps are too few for an exam; give at least 8, or a shape"
-        )
+    if positive.size < 16:
+        raise ConvexlawError(f"{positive.size} positive steps are too few for an exam; give 16, or a shape")
     h = lr / lr.max()
     floor = _extrapolated(h[: positive[-1] + 1])
     s, noise = _sums(h)
-    ends = Ends(s, noise, floor if floor > _FLOOR else 0.0, 0.0)
+    ends = Ends(s, noise, floor if floor > _SHARE * h[positive[-1]] else 0.0, 0.0)
     return _exam(f"array of {lr.size} steps", ends, (lr.size,), [_evaluate(h)])
 
 
@@ -177,16 +175,11 @@ def _sampled(h: Callable[[Any], Any], steps: int) -> Array:
     u = np.arange(steps) / steps
     with np.errstate(divide="ignore", invalid="ignore"):
         try:
-            first = float(np.asarray(h(u[:1]), dtype=float).ravel()[0])
+            first = float(evaluate(h, u[:1])[0])
         except ZeroDivisionError:
             first = math.inf
-    if not math.isfinite(first):
-        u = np.arange(1, steps + 1) / steps  # a shape that is infinite at 0 starts at the first step
-    try:
-        values = np.asarray(h(u), dtype=float)
-    except (TypeError, ValueError):
-        values = np.empty(0)
-    return values if values.shape == u.shape else np.array([float(h(x)) for x in u])
+    # a shape that is infinite at 0 starts at the first step
+    return evaluate(h, u if math.isfinite(first) else np.arange(1, steps + 1) / steps)
 
 
 def _sums(h: Array) -> tuple[float, float]:

@@ -19,7 +19,7 @@ from convexlaw.theory.schedules import parse_parameters, shape
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Ends", "ShapeConstants", "integrals", "shape_constants", "shape_table"]
+__all__ = ["Ends", "ShapeConstants", "evaluate", "integrals", "shape_constants", "shape_table"]
 
 Array = NDArray[np.float64]
 
@@ -254,13 +254,17 @@ def _right_end(values: Array, g: Shape) -> tuple[float, float | None]:
     return 0.0, float(np.log2(b / c) / 9)
 
 
-def _values(h: Callable[[Any], Any], u: Array) -> Array:
+def evaluate(h: Callable[[Any], Any], u: Array) -> Array:
+    """Values of h at ``u``, also where h takes one number at a time."""
     try:
         out = np.asarray(h(u), dtype=float)
     except (TypeError, ValueError):
         out = np.empty(0)
-    if out.shape != u.shape:  # a function of one number
-        out = np.array([float(h(x)) for x in u.ravel()]).reshape(u.shape)
+    return out if out.shape == u.shape else np.array([float(h(x)) for x in u.ravel()]).reshape(u.shape)
+
+
+def _values(h: Callable[[Any], Any], u: Array) -> Array:
+    out = evaluate(h, u)
     bad = ~(np.isfinite(out) & (out >= 0))
     if bad.any():
         i = np.flatnonzero(bad.ravel())[0]

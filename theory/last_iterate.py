@@ -222,7 +222,7 @@ def _bounds(rates: Array, norms: Array, far: float, form: str, at: NDArray[np.in
         kappa, unit = 0.0, 0.5 * top * largest * largest
     if not (math.isfinite(kappa) and math.isfinite(unit)) or (far > 0 and (kappa == 0 or unit == 0)):
         raise ConvexlawError(
-            f"distance = {far}, largest rate {top}, gradient norm {largest} overflow together; change the units"
+            f"distance = {far}, largest rate {top}, gradient norm {largest} overflow together; rescale them"
         )
     g2 = (norms / largest) ** 2 / (kappa if far > 0 else 1.0)
     costs = h**2 * g2[:-1]
