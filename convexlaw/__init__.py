@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from convexlaw.runs.table import RunTable, read_runs
     from convexlaw.solvers.fit import load_fit
     from convexlaw.solvers.fit_curves import CurveFit, fit_curves
+    from convexlaw.solvers.fit_table import TableFit, fit_table
 
 _HOME = {
     "ConvergenceWarning": "errors",
@@ -23,7 +24,9 @@ _HOME = {
     "RunTable": "runs.table",
     "read_runs": "runs.table",
     "CurveFit": "solvers.fit_curves",
+    "TableFit": "solvers.fit_table",
     "fit_curves": "solvers.fit_curves",
+    "fit_table": "solvers.fit_table",
     "load_fit": "solvers.fit",
 }
 _SUBPACKAGES = ("errors", "figures", "paper_repro", "report", "runs", "simulations", "solvers", "theory")
@@ -34,8 +37,10 @@ __all__ = [
     "CurveFit",
     "ExtrapolationWarning",
     "RunTable",
+    "TableFit",
     "__version__",
     "fit_curves",
+    "fit_table",
     "load_fit",
     "read_runs",
 ]

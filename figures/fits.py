@@ -17,6 +17,7 @@ from convexlaw.figures.style import COLORS, STYLE, axes_or_new, styled
 
 if TYPE_CHECKING:
     from convexlaw.solvers.fit_curves import CurveFit
+    from convexlaw.solvers.fit_table import TableFit
 
 __all__ = [
     "plot_correlations",
@@ -24,6 +25,7 @@ __all__ = [
     "plot_predicted_actual",
     "plot_residuals",
     "plot_schedule_panel",
+    "plot_table_fit",
 ]
 
 Array = NDArray[np.float64]
@@ -235,3 +237,38 @@ def plot_schedule_panel(fit: CurveFit, run: str | Sequence[str] | None = None) -
                 top.set_ylabel("loss (nats)")
                 below.set_ylabel("LR")
         return figure
+
+
+@styled
+def plot_table_fit(fit: TableFit, ax: Axes | None = None) -> Axes:
+    """Draw losses against tokens, one colour a size, with the fitted law as lines.
+
+    Parameters
+    ----------
+    fit : TableFit
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    ax = axes_or_new(ax)
+    state = fit._state
+    group = np.round(50 * np.log(state.N)).astype(np.int64)
+    keys = np.unique(group)
+    colors = plt.get_cmap("viridis")(np.linspace(0, 0.92, keys.size))
+    names = np.linspace(0, keys.size - 1, min(keys.size, 6)).round()
+    for i, key in enumerate(keys):
+        part = group == key
+        size = float(np.exp(np.mean(np.log(state.N[part]))))
+        low, high = float(state.D[part].min()), float(state.D[part].max())
+        d = np.geomspace(low / 1.2, high * 1.2, 50)
+        label = f"N = {size:.2g}" if i in names else None
+        ax.plot(d, fit.model.loss(size, d), color=colors[i], lw=1.0, label=label)
+        ax.plot(state.D[part], state.loss[part], ".", ms=4, color=colors[i])
+    ax.set_xscale("log")
+    ax.set_xlabel("D (tokens)")
+    ax.set_ylabel("loss (nats)")
+    ax.set_title(f"{fit.law}, {state.loss.size} rows")
+    ax.legend(fontsize="small")
+    return ax

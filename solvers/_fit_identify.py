@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convexlaw._result import Result
-from convexlaw.solvers._fit_intervals import Spread, spread
+from convexlaw.solvers._fit_profile import Spread, spread
 from convexlaw.theory.laws import curve_law, warmup_end
 
 if TYPE_CHECKING:
@@ -249,8 +249,7 @@ def _estimate_sentences(
             out.append(f"{name} ended at 0: {meaning}.")
     for q in law.nonlinear:
         value = fit.params[q.name]
-        room = 1e-6 * (q.high - q.low)
-        if q.name not in fit._state.fixed and (value <= q.low + room or value >= q.high - room):
+        if q.name not in fit._state.fixed and q.at_end(value):
             out.append(
                 f"{q.name} ended at {value:g}, the end of its range: the data does not bound it; "
                 "hold it with fixed= or fit runs of more different shapes."

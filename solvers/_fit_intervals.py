@@ -1,9 +1,9 @@
-"""Intervals: profiles scaled by the sandwich variance, and block bootstraps over curves or within them."""
+"""Intervals of fits: block bootstraps over curves or within them, profiles, bands of predictions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from convexlaw._progress import progress_bar
 from convexlaw.errors import ConvexlawError
+from convexlaw.solvers._fit_profile import profile, spread
 from convexlaw.solvers._fit_state import refit
-from convexlaw.solvers.fit import Problem, Solution, solve
+from convexlaw.solvers.fit import Problem
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,172 +24,6 @@ Array = NDArray[np.float64]
 
 CURVES_ENOUGH = 8  # curves from which over="auto" resamples whole curves
 CHUNK = 50  # resamples between two steps of the progress bar
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Covariances at the optimum, in natural units of the free parameters.
-
-    ``names``; ``naive``: inverse Hessian; ``robust``: sandwich with autocorrelation within curves.
-    """
-
-    names: tuple[str, ...]
-    naive: Array
-    robust: Array
-
-    def scale(self, name: str) -> float:
-        """Objective units of one chi-square unit in the profile of ``name``."""
-        j = self.names.index(name)
-        return float(self.robust[j, j] / self.naive[j, j])
-
-    def error(self, name: str) -> float:
-        """Return the standard error of ``name``."""
-        j = self.names.index(name)
-        return float(np.sqrt(self.robust[j, j]))
-
-
-def spread(problem: Problem, solution: Solution, groups: Sequence[slice]) -> Spread:
-    """Hessian and score covariance of a robust fit at its optimum.
-
-    The scores psi_i J_i are autocorrelated along a curve (losses are window means), so their covariance is
-    summed with Bartlett weights up to lag 1.5 n^(1/3) inside each curve, and never taken below the
-    uncorrelated one in the diagonal.
-    """
-    from convexlaw.solvers._fit_kernels import curvature
-    from convexlaw.solvers.fit import _prior
-
-    theta = np.array([solution.params[q.name] for q in problem.nonlinear], dtype=np.float64)
-    c = np.array([solution.params[n] for n in problem.linear])
-    X, dX = problem.columns(theta)
-    kappa = float(theta[problem.link]) if problem.link >= 0 else 1.0
-    z = np.log(problem.y)
-    _, H, J, psi = curvature(X, dX, z, problem.weights, c, kappa, problem.link, problem.delta, 0.0)
-    p = len(problem.linear)
-    value, _, second = _prior(problem, theta)
-    del value
-    for k in range(theta.size):
-        H[p + k, p + k] += second[k] / max(theta[k] ** 2, 1e-300)
-    names = problem.names
-    at_bound = {n for n, v in zip(problem.linear, c, strict=True) if v <= 0}
-    for q, t in zip(problem.nonlinear, theta, strict=True):
-        room = 1e-6 * (q.high - q.low)
-        if t <= q.low + room or t >= q.high - room:
-            at_bound.add(q.name)
-    free = np.array([n not in problem.fixed and n not in at_bound for n in names])
-    rows = J * (psi * problem.weights)[:, None]
-    scores = rows[:, free]
-    plain = scores.T @ scores
-    long_run = np.zeros_like(plain)
-    for group in groups:
-        part = scores[group]
-        n = part.shape[0]
-        lags = min(int(1.5 * n ** (1 / 3)), n - 1)
-        long_run += part.T @ part
-        for lag in range(1, lags + 1):
-            cross = part[lag:].T @ part[:-lag]
-            long_run += (1 - lag / (lags + 1)) * (cross + cross.T)
-    n, d = scores.shape
-    correction = n / max(n - d, 1)
-    A = H[np.ix_(free, free)]
-    size = np.sqrt(np.maximum(np.abs(np.diag(A)), 1e-300))
-    inverse = np.linalg.pinv(A / np.outer(size, size), hermitian=True, rcond=1e-14) / np.outer(size, size)
-    first = inverse @ plain @ inverse * correction
-    second_ = inverse @ long_run @ inverse * correction
-    robust = second_.copy()
-    # a negative or shrunk estimate of the long-run variance is noise
-    grow = np.sqrt(np.maximum(np.diag(first), 1e-300) / np.maximum(np.diag(second_), 1e-300))
-    grow = np.maximum(grow, 1.0)
-    robust = robust * np.outer(grow, grow)
-    return Spread(tuple(n for n, keep in zip(names, free, strict=True) if keep), inverse, robust)
-
-
-def _limits_of(problem: Problem, name: str) -> tuple[float, float]:
-    for q in problem.nonlinear:
-        if q.name == name:
-            return q.low, q.high
-    return 0.0, np.inf
-
-
-def profile_value(
-    problem: Problem, name: str, value: float, start: dict[str, float]
-) -> tuple[float, dict[str, float]]:
-    """Best objective with one parameter held, and the other parameters there."""
-    held = replace(problem, fixed={**problem.fixed, name: value})
-    found = solve(held, polish=1, start={**start, name: value})
-    return found.objective, found.params
-
-
-def profile(
-    problem: Problem, solution: Solution, name: str, level: float, table: Spread
-) -> tuple[float, float]:
-    """Interval of one parameter: values whose best objective rises by less than scale * chi2(level)/2."""
-    from scipy.stats import chi2
-
-    low, high = _limits_of(problem, name)
-    best = solution.params[name]
-    if name in table.names:
-        scale, error = table.scale(name), table.error(name)
-    else:  # at the end of its range: one-sided, with the plain scale of the residuals
-        scale = float(np.mean([table.scale(n) for n in table.names])) if table.names else problem.delta**2
-        error = 0.1 * max(abs(best), 1e-3 if np.isinf(high) else 0.05 * (high - low))
-    rise = 0.5 * float(chi2.ppf(level, 1)) * scale
-    # with small samples the t quantile is the honest one: the same factor is used on the rise
-    limits = []
-    for sign in (-1.0, 1.0):
-        end = low if sign < 0 else high
-        limits.append(_cross(problem, solution, name, best, sign, error, rise, end))
-    return limits[0], limits[1]
-
-
-def _cross(
-    problem: Problem,
-    solution: Solution,
-    name: str,
-    best: float,
-    sign: float,
-    error: float,
-    rise: float,
-    end: float,
-) -> float:
-    if best == end:
-        return end
-    state: dict[str, float] = dict(solution.params)
-
-    def excess(value: float) -> float:
-        nonlocal state
-        objective, params = profile_value(problem, name, value, state)
-        state = params
-        return objective - solution.objective - rise
-
-    step = 1.5 * max(error, 1e-9 * max(abs(best), 1e-12))
-    inner_value, inner_excess = best, -rise
-    for _ in range(40):
-        outer = best + sign * step
-        stop = (sign < 0 and outer <= end) or (sign > 0 and outer >= end)
-        if stop and np.isfinite(end):
-            outer = end
-        outer_excess = excess(outer)
-        if outer_excess > 0:
-            break
-        if stop:
-            return end
-        inner_value, inner_excess = outer, outer_excess
-        step *= 1.7
-    else:
-        return end
-    # the square root of the rise is nearly linear in the parameter: interpolate on it, bracketed
-    for _ in range(40):
-        a, b = np.sqrt(max(inner_excess + rise, 0.0)), np.sqrt(outer_excess + rise)
-        share = (np.sqrt(rise) - a) / (b - a) if b > a else 0.5
-        value = inner_value + float(np.clip(share, 0.05, 0.95)) * (outer - inner_value)
-        now = excess(value)
-        if now > 0:
-            outer, outer_excess = value, now
-        else:
-            inner_value, inner_excess = value, now
-        if abs(now) < 1e-3 * rise or abs(outer - inner_value) < 1e-6 * max(abs(value), 1e-12):
-            return value
-    return 0.5 * (inner_value + outer)
 
 
 def _resample_within(

@@ -18,6 +18,7 @@ from convexlaw.solvers.fit import Solution
 
 if TYPE_CHECKING:
     from convexlaw.solvers._curve_fit import CurveFit
+    from convexlaw.solvers._table_fit import TableFit
 
 FORMAT = "convexlaw-fit"
 SCHEMA = 1  # raised where an older reader would misread a file
@@ -134,19 +135,21 @@ def read(path: str | os.PathLike[str]) -> Any:
         ) from None
 
 
+def _solution(stored: dict[str, Any]) -> Solution:
+    values: dict[str, Any] = dict(stored)
+    values["params"] = {n: _number(x) for n, x in values["params"].items()}
+    for key in ("objective", "data_objective", "gradient"):
+        values[key] = _number(values[key])
+    return Solution(**values)
+
+
 def _curve_fit(value: dict[str, Any]) -> Any:
     from convexlaw.solvers._curve_fit import CurveFit
     from convexlaw.solvers._fit_identify import Identifiability
 
-    solution: dict[str, Any] = {
-        k: ({n: _number(x) for n, x in v.items()} if k == "params" else v)
-        for k, v in value["solution"].items()
-    }
-    for key in ("objective", "data_objective", "gradient"):
-        solution[key] = _number(solution[key])
     ranges = value["ranges"]
     state = FitState(
-        solution=Solution(**solution),
+        solution=_solution(value["solution"]),
         constants=Constants(value["given_weight_decay"], _number(value["given_init_std"])),
         skip=int(value["skip"]),
         batch=bool(value["batch"]),
@@ -188,7 +191,66 @@ def _curve_fit(value: dict[str, Any]) -> Any:
     return fit
 
 
-def _table_fit(value: dict[str, Any]) -> Any:
-    from convexlaw.solvers._table_fit import from_dict
+def write_table_fit(fit: TableFit, path: str | os.PathLike[str]) -> None:
+    """Write a fit of a table (see TableFit.to_json)."""
+    state = fit._state
+    value = {
+        "format": FORMAT,
+        "schema": SCHEMA,
+        "kind": "table",
+        "law": fit.law,
+        "params": fit.params,
+        "objective": fit.objective,
+        "converged": fit.converged,
+        "notes": [str(note) for note in fit.notes],
+        "solution": vars(state.solution),
+        "fixed": state.fixed,
+        "N": state.N,
+        "D": state.D,
+        "loss": state.loss,
+        "intervals": state.intervals,
+        "draws": state.draws,
+        "identifiability": fit.identifiability.to_dict(),
+    }
+    write_json(path, _plain(value))
 
-    return from_dict(value)
+
+def _table_fit(value: dict[str, Any]) -> Any:
+    from convexlaw.solvers._fit_identify import Identifiability
+    from convexlaw.solvers._table_fit import TableFit, TableState
+    from convexlaw.solvers.fit import Problem
+    from convexlaw.theory.laws import table_law
+
+    cls = table_law(str(value["law"]))
+    N, D, loss = (np.array(value[k], dtype=np.float64) for k in ("N", "D", "loss"))
+    fixed = {k: _number(v) for k, v in value["fixed"].items()}
+    problem = Problem(
+        columns=cls.columns(N, D),
+        y=loss,
+        linear=cls.linear,
+        nonlinear=cls.nonlinear,
+        weights=np.ones(loss.size),
+        link=cls.link,
+        fixed=fixed,
+    )
+    state = TableState(
+        solution=_solution(value["solution"]),
+        N=N,
+        D=D,
+        loss=loss,
+        fixed=fixed,
+        problem=problem,
+        intervals=_limits(value["intervals"]),
+        draws={k: np.array(v, dtype=np.float64) for k, v in value["draws"].items()},
+        identifiability=Identifiability.from_dict(value["identifiability"]),
+    )
+    fit = TableFit(
+        law=cls.name,
+        params={k: _number(v) for k, v in value["params"].items()},
+        objective=_number(value["objective"]),
+        converged=bool(value["converged"]),
+        notes=list(value["notes"]),
+        _state=state,
+    )
+    fit.model  # noqa: B018  a missing parameter shows here
+    return fit

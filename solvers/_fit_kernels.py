@@ -152,7 +152,8 @@ def curvature(X, dX, z, w, c, kappa, link, delta, tail):  # type: ignore[no-unty
     """Gradient and Gauss-Newton Hessian of the Huber sum in (c, theta), rows J (n, p + m), and psi(r).
 
     ``link``: index in theta of the power kappa, -1 for none. ``tail``: weight given to rows beyond delta
-    (0: the derivative of psi, 1: reweighted least squares).
+    (0: the derivative of psi, 1: reweighted least squares). Second derivatives of r are left out everywhere:
+    with some of them only, the part of H that is left after eliminating c need not be positive.
     """
     n, p = X.shape
     m = dX.shape[2]
@@ -185,11 +186,6 @@ def curvature(X, dX, z, w, c, kappa, link, delta, tail):  # type: ignore[no-unty
             g[a] += w[i] * psi[i] * J[i, a]
             for b in range(a + 1):
                 H[a, b] += w[i] * h * J[i, a] * J[i, b]
-        # the linear part has exact second derivatives: d2r = kappa x x' / f^2
-        q = w[i] * psi[i] * kappa / (f * f)
-        for a in range(p):
-            for b in range(a + 1):
-                H[a, b] += q * X[i, a] * X[i, b]
     for a in range(d):
         for b in range(a):
             H[b, a] = H[a, b]

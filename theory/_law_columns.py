@@ -56,6 +56,11 @@ class Parameter:
             return float(-np.expm1(-coordinate))
         return float(coordinate)
 
+    def at_end(self, value: float) -> bool:
+        """Tell whether ``value`` lies at an end of the box (to a millionth of it on the search scale)."""
+        low, high, here = self.inside(self.low), self.inside(self.high), self.inside(value)
+        return not low + 1e-6 * (high - low) < here < high - 1e-6 * (high - low)
+
     def slope(self, value: float) -> float:
         """Differentiate the value by the search coordinate."""
         return value if self.scale == "log" else 1.0 - value if self.scale == "log1m" else 1.0

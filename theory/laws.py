@@ -16,6 +16,14 @@ averaged              Linf + a/S + b sum(lr^2)/S                              Li
 tissue                Linf + a S^-alpha - b S2(lam)                           + alpha, lam
 multipower            Linf + a S^-alpha + b LD(C, beta, gamma)                + alpha, C, beta, gamma
 ====================  ======================================================  ========================
+
+Laws of a table give the final loss of a model of N parameters trained on D tokens:
+
+====================  ======================================================  ========================
+chinchilla            E + A N^-alpha + B D^-beta                              E, A, B, alpha, beta
+kaplan                [(Nc/N)^(alphaN/alphaD) + Dc/D]^alphaD                  Nc, Dc, alphaN, alphaD
+two_dimensional       E + A N^-a + c0 N^k/sqrt(D)                             E, A, c0, a, k
+====================  ======================================================  ========================
 """
 
 from __future__ import annotations
@@ -36,6 +44,7 @@ from convexlaw.theory._law_curves import (
     MultiPower,
     Tissue,
 )
+from convexlaw.theory._law_tables import Chinchilla, Kaplan, TableLaw, TwoDimensional
 
 __all__ = [
     "CB4",
@@ -46,14 +55,20 @@ __all__ = [
     "CVX5",
     "CVX6",
     "RC4",
+    "TABLE_LAWS",
     "Averaged",
     "CVX4q",
+    "Chinchilla",
     "CurveLaw",
+    "Kaplan",
     "MultiPower",
     "Parameter",
     "RunPath",
+    "TableLaw",
     "Tissue",
+    "TwoDimensional",
     "curve_law",
+    "table_law",
     "warmup_end",
 ]
 
@@ -83,3 +98,29 @@ def curve_law(name: str) -> type[CurveLaw]:
     if name not in CURVE_LAWS:
         raise ConvexlawError(f"law {name!r} is not known: choose one of {', '.join(CURVE_LAWS)}")
     return CURVE_LAWS[name]
+
+
+TABLE_LAWS: dict[str, type[TableLaw]] = {law.name: law for law in (Chinchilla, Kaplan, TwoDimensional)}
+
+
+def table_law(name: str) -> type[TableLaw]:
+    """Return the class of a law of a table of final losses.
+
+    Parameters
+    ----------
+    name : str
+        One of ``TABLE_LAWS``.
+
+    Raises
+    ------
+    ConvexlawError
+        Unknown name.
+
+    Examples
+    --------
+    >>> table_law("chinchilla").__name__
+    'Chinchilla'
+    """
+    if name not in TABLE_LAWS:
+        raise ConvexlawError(f"law {name!r} is not known for a table: choose one of {', '.join(TABLE_LAWS)}")
+    return TABLE_LAWS[name]

@@ -1,0 +1,185 @@
+"""Covariances at the optimum of a robust fit, and profile intervals scaled by them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexlaw.solvers.fit import Problem, Solution, _prior, solve
+from convexlaw.theory.laws import Parameter
+
+Array = NDArray[np.float64]
+
+FAR = 14.0  # distance on a log scale (a factor of 1e6) at which a profile is called flat
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Covariances at the optimum, in natural units of the free parameters.
+
+    ``names``; ``naive``: inverse Hessian; ``robust``: sandwich with autocorrelation within curves.
+    """
+
+    names: tuple[str, ...]
+    naive: Array
+    robust: Array
+
+    def scale(self, name: str) -> float:
+        """Objective units of one chi-square unit in the profile of ``name``."""
+        j = self.names.index(name)
+        return float(self.robust[j, j] / self.naive[j, j])
+
+    def error(self, name: str) -> float:
+        """Return the standard error of ``name``."""
+        j = self.names.index(name)
+        return float(np.sqrt(self.robust[j, j]))
+
+
+def spread(problem: Problem, solution: Solution, groups: Sequence[slice]) -> Spread:
+    """Hessian and score covariance of a robust fit at its optimum.
+
+    The scores psi_i J_i are autocorrelated along a curve (losses are window means), so their covariance is
+    summed with Bartlett weights up to lag 1.5 n^(1/3) inside each curve, and never taken below the
+    uncorrelated one in the diagonal.
+    """
+    from convexlaw.solvers._fit_kernels import curvature
+
+    theta = np.array([solution.params[q.name] for q in problem.nonlinear], dtype=np.float64)
+    c = np.array([solution.params[n] for n in problem.linear])
+    X, dX = problem.columns(theta)
+    kappa = float(theta[problem.link]) if problem.link >= 0 else 1.0
+    z = np.log(problem.y)
+    _, H, J, psi = curvature(X, dX, z, problem.weights, c, kappa, problem.link, problem.delta, 0.0)
+    p = len(problem.linear)
+    value, _, second = _prior(problem, theta)
+    del value
+    for k in range(theta.size):
+        H[p + k, p + k] += second[k] / max(theta[k] ** 2, 1e-300)
+    names = problem.names
+    at_bound = {n for n, v in zip(problem.linear, c, strict=True) if v <= 0}
+    for q, t in zip(problem.nonlinear, theta, strict=True):
+        if q.at_end(float(t)):
+            at_bound.add(q.name)
+    free = np.array([n not in problem.fixed and n not in at_bound for n in names])
+    rows = J * (psi * problem.weights)[:, None]
+    scores = rows[:, free]
+    plain = scores.T @ scores
+    long_run = np.zeros_like(plain)
+    for group in groups:
+        part = scores[group]
+        n = part.shape[0]
+        lags = min(int(1.5 * n ** (1 / 3)), n - 1)
+        long_run += part.T @ part
+        for lag in range(1, lags + 1):
+            cross = part[lag:].T @ part[:-lag]
+            long_run += (1 - lag / (lags + 1)) * (cross + cross.T)
+    n, d = scores.shape
+    correction = n / max(n - d, 1)
+    A = H[np.ix_(free, free)]
+    size = np.sqrt(np.maximum(np.abs(np.diag(A)), 1e-300))
+    inverse = np.linalg.pinv(A / np.outer(size, size), hermitian=True, rcond=1e-14) / np.outer(size, size)
+    first = inverse @ plain @ inverse * correction
+    second_ = inverse @ long_run @ inverse * correction
+    robust = second_.copy()
+    # a negative or shrunk estimate of the long-run variance is noise
+    grow = np.sqrt(np.maximum(np.diag(first), 1e-300) / np.maximum(np.diag(second_), 1e-300))
+    grow = np.maximum(grow, 1.0)
+    robust = robust * np.outer(grow, grow)
+    return Spread(tuple(n for n, keep in zip(names, free, strict=True) if keep), inverse, robust)
+
+
+def profile_value(
+    problem: Problem, name: str, value: float, start: dict[str, float]
+) -> tuple[float, dict[str, float]]:
+    """Best objective with one parameter held, and the parameters there."""
+    held = replace(problem, fixed={**problem.fixed, name: value})
+    found = solve(held, polish=1, start={**start, name: value})
+    return found.objective, found.params
+
+
+def profile(
+    problem: Problem, solution: Solution, name: str, level: float, table: Spread
+) -> tuple[float, float]:
+    """Interval of one parameter: the values whose best objective rises by less than scale * F(level)/2.
+
+    For a Huber sum with correlated residuals twice the rise is not chi-square but, to first order,
+    (robust variance)/(inverse Hessian) times it: that ratio is the scale.
+    """
+    from scipy.stats import f
+
+    best = solution.params[name]
+    rows = int(np.count_nonzero(problem.weights))
+    if name in table.names:
+        scale, error = table.scale(name), table.error(name)
+    else:  # at the end of its range: one-sided, with the scale of the others
+        scale = float(np.mean([table.scale(n) for n in table.names])) if table.names else problem.delta**2
+        error = 0.0
+    rise = 0.5 * float(f.ppf(level, 1, max(rows - len(table.names), 1))) * scale
+    axis = _axis(problem, name, best)
+    low, here, high = (axis.inside(v) for v in (axis.low, best, axis.high))
+    step = 1.5 * error * axis.slope(best) ** -1 if error > 0 else 0.05 * min(high - low, 1.0)
+    return (
+        axis.outside(_cross(problem, solution, axis, here, -1.0, step, rise, low)),
+        axis.outside(_cross(problem, solution, axis, here, 1.0, step, rise, high)),
+    )
+
+
+def _axis(problem: Problem, name: str, best: float) -> Parameter:
+    """Scale and range on which the profile of a parameter is searched."""
+    for q in problem.nonlinear:
+        if q.name == name:
+            return q
+    if best > 0:
+        return Parameter(name, best * np.exp(-FAR), best * np.exp(FAR), ())
+    return Parameter(name, 0.0, 1e3 * float(np.median(problem.y)), (), "linear")
+
+
+def _cross(
+    problem: Problem,
+    solution: Solution,
+    axis: Parameter,
+    here: float,
+    sign: float,
+    step: float,
+    rise: float,
+    end: float,
+) -> float:
+    """Search coordinate at which the profile has risen by ``rise``; ``end`` where it never does."""
+    if sign * (end - here) <= 0:
+        return end
+    state: dict[str, float] = dict(solution.params)
+
+    def excess(coordinate: float) -> float:
+        nonlocal state
+        objective, state = profile_value(problem, axis.name, axis.outside(coordinate), state)
+        return objective - solution.objective - rise
+
+    step = max(step, 1e-9)
+    inner, inner_excess = here, -rise
+    while True:
+        outer = here + sign * step
+        stop = sign * (outer - end) >= 0
+        outer = end if stop else outer
+        outer_excess = excess(outer)
+        if outer_excess > 0:
+            break
+        if stop:
+            return end
+        inner, inner_excess = outer, outer_excess
+        step *= 1.7
+    # the square root of the rise is nearly linear in the parameter: interpolate on it, bracketed
+    for _ in range(60):
+        a, b = np.sqrt(max(inner_excess + rise, 0.0)), np.sqrt(outer_excess + rise)
+        share = float(np.clip((np.sqrt(rise) - a) / (b - a), 0.05, 0.95)) if b > a else 0.5
+        middle = inner + share * (outer - inner)
+        now = excess(middle)
+        if now > 0:
+            outer, outer_excess = middle, now
+        else:
+            inner, inner_excess = middle, now
+        if abs(now) < 1e-3 * rise or abs(outer - inner) < 1e-7:
+            return middle
+    return 0.5 * (inner + outer)

@@ -1,0 +1,435 @@
+"""The result of fitting a law to a table of final losses."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from convexlaw._result import Result
+from convexlaw.errors import ConvexlawError, ExtrapolationWarning
+from convexlaw.solvers import _fit_intervals as intervals
+from convexlaw.solvers._fit_metrics import curve_metrics
+from convexlaw.solvers._fit_profile import profile, spread
+from convexlaw.solvers.fit import Problem, Solution, solve
+from convexlaw.theory.laws import Kaplan, TableLaw, table_law
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from convexlaw.solvers._fit_identify import Identifiability
+
+Array = NDArray[np.float64]
+
+EXTRAPOLATION = 4.0
+
+
+@dataclass(frozen=True)
+class Optimal(Result):
+    """Compute-optimal size and tokens for a budget, with intervals from the bootstrap refits.
+
+    Attributes
+    ----------
+    flops : float
+        Budget, ``6 N D``.
+    N, D : float
+        Parameters and tokens.
+    loss : float
+        Predicted loss there, in nats.
+    N_interval, D_interval, loss_interval : (float, float)
+    exponent : float
+        The a of ``N_opt ~ flops^a``.
+    exponent_interval : (float, float)
+    level : float
+    """
+
+    flops: float
+    N: float
+    D: float
+    loss: float
+    N_interval: tuple[float, float]
+    D_interval: tuple[float, float]
+    loss_interval: tuple[float, float]
+    exponent: float
+    exponent_interval: tuple[float, float]
+    level: float
+
+    def __str__(self) -> str:
+        def line(name: str, value: float, limits: tuple[float, float]) -> str:
+            return f"  {name:<9}{value:.4g}   {self.level:.0%} [{limits[0]:.4g}, {limits[1]:.4g}]"
+
+        return "\n".join(
+            [
+                f"compute-optimal at {self.flops:.4g} FLOPs",
+                line("N", self.N, self.N_interval),
+                line("D", self.D, self.D_interval),
+                line("loss", self.loss, self.loss_interval),
+                line("exponent", self.exponent, self.exponent_interval),
+            ]
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return quantity, value, low, high as rows."""
+        import pandas as pd
+
+        rows = [
+            ("N", self.N, *self.N_interval),
+            ("D", self.D, *self.D_interval),
+            ("loss", self.loss, *self.loss_interval),
+            ("exponent", self.exponent, *self.exponent_interval),
+        ]
+        return pd.DataFrame(rows, columns=["quantity", "value", "low", "high"])
+
+
+@dataclass
+class TableState:
+    """State shared by the methods of one TableFit."""
+
+    solution: Solution
+    N: Array
+    D: Array
+    loss: Array
+    fixed: dict[str, float]
+    problem: Problem
+    intervals: dict[str, dict[str, Any]] = field(default_factory=dict)
+    draws: dict[str, Array] = field(default_factory=dict)
+    identifiability: Any = None
+
+
+def public_params(cls: type[TableLaw], values: dict[str, float]) -> dict[str, float]:
+    """Parameters of the law from those of the engine (they differ for kaplan alone)."""
+    if cls is not Kaplan:
+        return dict(values)
+    ratio = values["alphaD"] / values["alphaN"]
+    size = float(np.exp(ratio * np.log(values["k"]))) if values["k"] > 0 else 0.0
+    return {"Nc": size, "Dc": values["Dc"], "alphaN": values["alphaN"], "alphaD": values["alphaD"]}
+
+
+@dataclass(frozen=True)
+class TableFit(Result):
+    """A law fitted to a table of final losses.
+
+    Attributes
+    ----------
+    law : str
+    params : dict
+        Fitted parameters by name.
+    objective : float
+        Huber sum on log loss at the optimum.
+    converged : bool
+    notes : list of str
+    """
+
+    law: str
+    params: dict[str, float]
+    objective: float
+    converged: bool
+    notes: list[str]
+    _state: TableState = field(repr=False)
+    _figure: ClassVar[str] = "fits:plot_table_fit"
+
+    @property
+    def model(self) -> TableLaw:
+        """The fitted law as a value, e.g. ``theory.laws.Chinchilla(...)``."""
+        return table_law(self.law)(**self.params)
+
+    def __str__(self) -> str:
+        state = self._state
+        lines = [f"{self.law} fitted to {state.loss.size} rows"]
+        known = next(iter(reversed(state.intervals.values())), None)
+        for name, value in self.params.items():
+            text = f"  {name:<8} {value:.6g}"
+            if known is not None:
+                low, high = known["limits"][name]
+                text += f"   {known['level']:.0%} [{low:.6g}, {high:.6g}]"
+            lines.append(text)
+        found = state.solution
+        certificate = (
+            f"converged, {found.agreeing} of {found.starts} starts agree"
+            if self.converged
+            else "NOT CONVERGED"
+        )
+        lines.append(f"  objective {self.objective:.6g} ({certificate})")
+        lines.append(f"  N_opt ~ flops^{self.model.exponent:.4g}; {len(self.notes)} notes")
+        return "\n".join(lines)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Parameters as rows: parameter, value, and low, high of the intervals computed last."""
+        import pandas as pd
+
+        frame = pd.DataFrame({"parameter": list(self.params), "value": list(self.params.values())})
+        known = next(iter(reversed(self._state.intervals.values())), None)
+        if known is not None:
+            frame["low"] = [known["limits"][name][0] for name in frame["parameter"]]
+            frame["high"] = [known["limits"][name][1] for name in frame["parameter"]]
+        return frame
+
+    @property
+    def identifiability(self) -> Identifiability:
+        """What the fitted rows cannot tell, and which run would tell it."""
+        from convexlaw.solvers._fit_identify_table import identify_table
+
+        if self._state.identifiability is None:
+            self._state.identifiability = identify_table(self)
+        found: Identifiability = self._state.identifiability
+        return found
+
+    def predict(self, N: ArrayLike, D: ArrayLike) -> Array:
+        """Predict the final loss of models of ``N`` parameters on ``D`` tokens (broadcast), in nats.
+
+        Warns
+        -----
+        ExtrapolationWarning
+            Beyond 4 times the sizes, tokens or budgets of the fitted rows.
+        """
+        loss = self.model.loss(N, D)
+        n, d = np.asarray(N, dtype=np.float64), np.asarray(D, dtype=np.float64)
+        said = [
+            f"{name} {values.min():.3g} to {values.max():.3g} against {known.min():.3g} to "
+            f"{known.max():.3g} fitted"
+            for name, values, known in (("N", n, self._state.N), ("D", d, self._state.D))
+            if values.size
+            and (values.max() > EXTRAPOLATION * known.max() or values.min() < known.min() / EXTRAPOLATION)
+        ]
+        if said:
+            warnings.warn(
+                f"this prediction lies beyond 4 times the fitted range ({'; '.join(said)}): "
+                "no interval covers the failure of a law there",
+                ExtrapolationWarning,
+                stacklevel=2,
+            )
+        return loss
+
+    def score(self, frame: pd.DataFrame | None = None) -> pd.DataFrame:
+        """Errors on the fitted rows, or on another table: points, r2, mae, rmse, prede, worste in one row."""
+        import pandas as pd
+
+        from convexlaw.solvers.fit_table import table_columns
+
+        if frame is None:
+            N, D, loss = self._state.N, self._state.D, self._state.loss
+        else:
+            N, D, loss = table_columns(frame)
+        metrics = curve_metrics(loss, self.model.loss(N, D))
+        metrics.pop("final_error")
+        return pd.DataFrame([{"points": loss.size, **metrics}])
+
+    def residuals(self) -> pd.DataFrame:
+        """Return N, D, loss, predicted and residual = log loss - log prediction of the fitted rows."""
+        import pandas as pd
+
+        state = self._state
+        predicted = self.model.loss(state.N, state.D)
+        return pd.DataFrame(
+            {
+                "N": state.N,
+                "D": state.D,
+                "loss": state.loss,
+                "predicted": predicted,
+                "residual": np.log(state.loss) - np.log(predicted),
+            }
+        )
+
+    def _draws(self, resamples: int, seed: int, jobs: int, progress: bool | None) -> Array:
+        state = self._state
+        key = f"rows|{resamples}|{seed}"
+        if key not in state.draws:
+            work = RowWork(state.problem, state.solution.params)
+            rows = intervals.run_resamples(work, resamples, seed, jobs, progress, f"{resamples} refits")
+            names = state.problem.names
+            cls = table_law(self.law)
+            state.draws[key] = np.array(
+                [list(public_params(cls, dict(zip(names, row, strict=True))).values()) for row in rows]
+            )
+        return state.draws[key]
+
+    def interval(
+        self,
+        level: float = 0.95,
+        method: str = "bootstrap",
+        *,
+        resamples: int = 1000,
+        seed: int = 0,
+        jobs: int = 1,
+        progress: bool | None = None,
+    ) -> pd.DataFrame:
+        """Intervals of the parameters.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+        method : {"bootstrap", "profile"}
+            Percentiles of refits to resampled rows, or the values whose best fit is not significantly worse.
+        resamples : int, default 1000
+        seed : int, default 0
+            The same seed gives the same intervals, whatever ``jobs`` is.
+        jobs : int, default 1
+            Processes (joblib).
+        progress : bool, optional
+            None shows a bar on a terminal.
+
+        Returns
+        -------
+        DataFrame
+            Indexed by parameter: estimate, low, high.
+        """
+        intervals.check_level(level)
+        state = self._state
+        if method == "bootstrap":
+            draws = self._draws(resamples, seed, jobs, progress)
+            edges = np.percentile(draws, [50 * (1 - level), 100 - 50 * (1 - level)], axis=0)
+            limits = {n: (float(edges[0, j]), float(edges[1, j])) for j, n in enumerate(self.params)}
+            key = f"bootstrap|{level!r}|{resamples}|{seed}"
+        elif method == "profile":
+            key = f"profile|{level!r}"
+            limits = (
+                dict(state.intervals[key]["limits"])
+                if key in state.intervals
+                else self._profiles(level, progress)
+            )
+        else:
+            raise ConvexlawError(f"method = {method!r}: choose 'bootstrap' or 'profile'")
+        state.intervals.pop(key, None)
+        state.intervals[key] = {"level": level, "method": method, "limits": limits}
+        return intervals.frame_of(self.params, limits)
+
+    def _profiles(self, level: float, progress: bool | None) -> dict[str, tuple[float, float]]:
+        from convexlaw._progress import progress_bar
+
+        state = self._state
+        problem = state.problem
+        every = [slice(i, i + 1) for i in range(state.loss.size)]
+        table = spread(problem, state.solution, every)
+        limits: dict[str, tuple[float, float]] = {}
+        with progress_bar("profiles", len(self.params), progress) as advance:
+            for name in self.params:
+                if name in problem.fixed:
+                    limits[name] = (self.params[name], self.params[name])
+                elif name in problem.names:
+                    limits[name] = profile(problem, state.solution, name, level, table)
+                else:
+                    limits[name] = self._size_profile(level, every)
+                advance(1)
+        return limits
+
+    def _size_profile(self, level: float, every: Sequence[slice]) -> tuple[float, float]:
+        """Profile of Kaplan's Nc, which is no parameter of the engine: the law with Nc as a nonlinear one."""
+        from convexlaw.theory._law_tables import kaplan_by_size
+
+        state = self._state
+        columns, nonlinear = kaplan_by_size(state.N, state.D)
+        problem = replace(
+            state.problem,
+            columns=columns,
+            linear=("one", "Dc"),
+            nonlinear=nonlinear,
+            link=2,
+            fixed={"one": 1.0, **state.problem.fixed},
+        )
+        solution = solve(problem, polish=1, start={"one": 1.0, **self.params})
+        table = spread(problem, solution, every)
+        return profile(problem, solution, "Nc", level, table)
+
+    def optimal(
+        self,
+        flops: float,
+        *,
+        level: float = 0.95,
+        resamples: int = 1000,
+        seed: int = 0,
+        jobs: int = 1,
+        progress: bool | None = None,
+    ) -> Optimal:
+        """Compute-optimal size and tokens for a budget ``flops = 6 N D``, with bootstrap intervals.
+
+        Parameters
+        ----------
+        flops : float
+        level : float, default 0.95
+        resamples, seed, jobs, progress
+            As in interval.
+
+        Returns
+        -------
+        Optimal
+
+        Raises
+        ------
+        ConvexlawError
+            A budget that is not positive, or a fit without an optimum (one of its terms is 0).
+
+        Warns
+        -----
+        ExtrapolationWarning
+            The budget is beyond 4 times the largest, or below a quarter of the smallest one fitted.
+        """
+        intervals.check_level(level)
+        model = self.model
+        N, D = model.optimal(float(flops))
+        known = 6.0 * self._state.N * self._state.D
+        if flops > EXTRAPOLATION * known.max() or flops < known.min() / EXTRAPOLATION:
+            warnings.warn(
+                f"a budget of {flops:.3g} FLOPs lies beyond 4 times the fitted {known.min():.3g} to "
+                f"{known.max():.3g}: "
+                "no interval covers the failure of a law there",
+                ExtrapolationWarning,
+                stacklevel=2,
+            )
+        cls = table_law(self.law)
+        rows = []
+        for draw in self._draws(resamples, seed, jobs, progress):
+            one = cls(**dict(zip(self.params, map(float, draw), strict=True)))
+            try:
+                n, d = one.optimal(float(flops))
+            except ConvexlawError:  # this resample sees no gain in N or in D
+                rows.append((np.nan, np.nan, np.nan, np.nan))
+                continue
+            rows.append((float(n), float(d), float(one.loss(n, d)), one.exponent))
+        values = np.array(rows)
+        lost = int(np.isnan(values[:, 0]).sum())
+        if lost > 0.01 * len(values):
+            raise ConvexlawError(
+                f"{lost} of {len(values)} refits have no compute-optimal size: the rows do not support "
+                f"one; see .identifiability"
+            )
+        edges = np.nanpercentile(values, [50 * (1 - level), 100 - 50 * (1 - level)], axis=0)
+        limits = [(float(edges[0, j]), float(edges[1, j])) for j in range(4)]
+        return Optimal(
+            flops=float(flops),
+            N=float(N),
+            D=float(D),
+            loss=float(model.loss(N, D)),
+            N_interval=limits[0],
+            D_interval=limits[1],
+            loss_interval=limits[2],
+            exponent=model.exponent,
+            exponent_interval=limits[3],
+            level=level,
+        )
+
+    def to_json(self, path: str | os.PathLike[str]) -> None:
+        """Write the fit with its rows and intervals so far; ``load_fit`` reads it back."""
+        from convexlaw.solvers._fit_json import write_table_fit
+
+        write_table_fit(self, path)
+
+
+@dataclass(frozen=True)
+class RowWork:
+    """One bootstrap refit of a table: rows drawn with replacement."""
+
+    problem: Problem
+    start: dict[str, float]
+
+    def __call__(self, seed: np.random.SeedSequence) -> list[float]:
+        """Parameters of the engine in one resample."""
+        n = self.problem.y.size
+        rng = np.random.default_rng(seed)
+        counts = np.bincount(rng.integers(0, n, n), minlength=n).astype(np.float64)
+        found = solve(replace(self.problem, weights=counts), polish=1, start=self.start)
+        return [found.params[name] for name in self.problem.names]
