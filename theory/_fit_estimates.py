@@ -89,7 +89,7 @@ def estimate_from_fit(
     --------
     >>> X = np.eye(4)
     >>> print(estimate_from_fit(X, [3.0, 0.1, -0.2, 0.1], [2.0, 0, 0, 0], sigma=0.1))
-    tau 1.36626 (units of the coefficients), MSE 1.82667, df per feature 0.25, delta 1
+    tau 0.686375 (units of the coefficients), MSE 0.461111, df per feature 0.25, delta 1
     """
     b = np.asarray(coef, dtype=np.float64)
     target = np.asarray(y, dtype=np.float64)

@@ -6,6 +6,7 @@ sum runs over the centres +m and -m. Moments are taken of Y - m, never of Y, so 
 tau is much smaller than m.
 """
 
+# mypy: allow-untyped-defs, allow-untyped-calls
 from __future__ import annotations
 
 import math

@@ -232,6 +232,7 @@ def solve(
 
     Examples
     --------
+    >>> from convexlaw.theory.scalar_limit import Lasso, Prior
     >>> state = solve(Prior.bernoulli_gaussian(0.1), Lasso(1.5), 0.5, 0.2)
     >>> round(state.tau, 6), round(state.tpp, 6), round(state.fdp, 6)
     (0.285078, 0.680902, 0.638478)
@@ -265,6 +266,7 @@ def calibrate(prior: Prior, lam: Penalty, delta: float, sigma: float) -> StateEv
 
     Examples
     --------
+    >>> from convexlaw.theory.scalar_limit import Lasso, Prior
     >>> state = calibrate(Prior.bernoulli_gaussian(0.1), Lasso(0.2), 0.5, 0.2)
     >>> round(state.scale, 5), round(state.tpp, 5)
     (6.67813, 0.71636)
@@ -324,6 +326,7 @@ def trajectory(prior: Prior, penalty: Penalty, delta: float, sigma: float, steps
 
     Examples
     --------
+    >>> from convexlaw.theory.scalar_limit import Lasso, Prior
     >>> trajectory(Prior.bernoulli_gaussian(0.1), Lasso(1.5), 0.5, 0.2, 3).round(4)
     array([0.4899, 0.3739, 0.3285, 0.3074])
     """
