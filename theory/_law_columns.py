@@ -170,37 +170,30 @@ def effective_lr(path: RunPath) -> Array:
     return np.asarray(clock(path.lr, path.weight_decay, path.init_std))
 
 
-def _last_positive(lr: Array, at: Steps) -> Steps:
-    index = np.where(lr > 0, np.arange(lr.size), -1)
-    return np.asarray(np.maximum.accumulate(index)[at], dtype=np.int64)
-
-
-def noise_column(
-    lr: Array, at: Steps, *, q: float = 0.0, free: bool = True, batch: Array | None = None
-) -> tuple[Array, Array | None]:
-    """Noise sum at steps ``at`` of ``lr``, and the part of it that falls as 1/batch (at the same v)."""
-    from convexlaw.theory import _law_kernels as kernels
+def noise_columns(
+    lr: Array, at: Steps, qs: Sequence[float], *, free: bool = True, batch: Array | None = None
+) -> Array:
+    """Noise sums (len(qs), n, 1 or 2) at steps ``at``: the whole, and its part in 1/batch (at the same v)."""
+    from convexlaw.theory._noise_sum import noise_sum
 
     S = np.cumsum(lr)
-    last = np.maximum(S, S_FLOOR) ** -q
+    last = np.stack([np.maximum(S, S_FLOOR) ** -q for q in qs])
     weight = lr**2 * last
-    per_batch: Array | None = None
-    if free:
-        value, v = kernels.free_noise(lr, weight, last, at, V_TOL)
-        if batch is not None:
-            per_batch = np.asarray(
-                kernels.noise_at(lr, weight / batch, last / batch, at, np.maximum(v, 1e-300))
-            )
-        return np.asarray(value), per_batch
-    # a plain bound ends at the last step that moved: later zeros are no steps
-    where = _last_positive(lr, at)
-    some = where >= 0
-    value = np.full(at.size, np.inf)
-    value[some] = kernels.plain_noise(lr, weight, last, where[some])
-    if batch is not None:
-        per_batch = np.full(at.size, np.inf)
-        per_batch[some] = kernels.plain_noise(lr, weight / batch, last / batch, where[some])
-    return value, per_batch
+    form = "free" if free else "tail"
+    if batch is None:
+        return np.asarray(noise_sum(lr, weight, last, at, form=form))[:, :, None]
+    if not free:
+        both = noise_sum(
+            lr, np.concatenate([weight, weight / batch]), np.concatenate([last, last / batch]), at, form=form
+        )
+        return np.stack([both[: len(qs)], both[len(qs) :]], axis=2)
+    from convexlaw.theory import _law_kernels as kernels
+
+    out = np.empty((len(qs), at.size, 2))
+    for i in range(len(qs)):
+        out[i, :, 0], v = kernels.free_noise(lr, weight[i], last[i], at, V_TOL)
+        out[i, :, 1] = kernels.noise_at(lr, weight[i] / batch, last[i] / batch, at, np.maximum(v, 1e-300))
+    return out
 
 
 def powers(S: Array, alpha: float) -> tuple[Array, Array]:
@@ -236,24 +229,20 @@ class ConvexColumns:
         self._log_peak = np.concatenate(
             [np.full(p.at.size, np.log(max(float(p.lr.max()), 1e-300) / 1e-3)) for p in self.paths]
         )
-        self._noise = None if self.q is None else self._sum(self.q)
+        self._noise = None if self.q is None else self._sums((self.q,))[0]
         self._spline = None
         if self.q is None and not self.exact:
             from scipy.interpolate import CubicSpline
 
-            table = np.stack([self._sum(q) for q in Q_GRID])
-            self._spline = CubicSpline(Q_GRID, table)
+            self._spline = CubicSpline(Q_GRID, self._sums(Q_GRID))
             self._dspline = self._spline.derivative()
 
-    def _sum(self, q: float) -> Array:
-        both = [
-            noise_column(lr, p.at, q=q, free=self.free, batch=p.batch if self.batch else None)
+    def _sums(self, qs: Sequence[float]) -> Array:
+        parts = [
+            noise_columns(lr, p.at, qs, free=self.free, batch=p.batch if self.batch else None)
             for lr, p in zip(self._lr, self.paths, strict=True)
         ]
-        columns = [np.concatenate([one for one, _ in both])]
-        if self.batch:
-            columns.append(np.concatenate([two for _, two in both if two is not None]))
-        return np.stack(columns, axis=1)
+        return np.concatenate(parts, axis=1)
 
     def __call__(self, theta: Array) -> tuple[Array, Array]:
         """Columns (n, p) and their derivatives (n, p, m) at the nonlinear parameters."""
@@ -272,7 +261,7 @@ class ConvexColumns:
         if self._noise is not None:
             noise = self._noise
         elif self._spline is None:
-            noise = self._sum(values[index])
+            noise = self._sums((values[index],))[0]
             index += 1
         else:
             noise = np.asarray(self._spline(values[index]))

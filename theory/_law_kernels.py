@@ -1,28 +1,11 @@
-"""Compiled sums behind the loss laws: noise sums, the rotational clock, Tissue and Multi-Power sums."""
+"""Compiled sums behind the loss laws: noise with a batch term, the rotational clock, Tissue, Multi-Power."""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
 
-__all__ = ["clock", "free_noise", "multipower_sum", "noise_at", "plain_noise", "tissue_sum"]
-
-
-@njit(cache=True)
-def plain_noise(lr, weight, last, at):  # type: ignore[no-untyped-def]
-    """``sum_{s<k} weight_s/(tail_s + lr_k) + lr_k last_k`` at each k of ``at`` (lr_k > 0 there)."""
-    out = np.empty(at.size)
-    for i in range(at.size):
-        k = at[i]
-        # the tail is summed from the end: no cancellation however small the last learning rates are
-        tail = lr[k]
-        total = tail * last[k]
-        for s in range(k - 1, -1, -1):
-            if weight[s] > 0.0:
-                total += weight[s] / tail
-            tail += lr[s]
-        out[i] = total
-    return out
+__all__ = ["clock", "free_noise", "multipower_sum", "noise_at", "tissue_sum"]
 
 
 @njit(cache=True)
