@@ -13,6 +13,7 @@ import numpy as np
 import convexlaw
 from convexlaw._progress import progress_bar
 from convexlaw.errors import ConvergenceWarning, ConvexlawError
+from convexlaw.simulations._batch_text import parse_batch_sizes
 from convexlaw.simulations._loop import Run, interrupts
 from convexlaw.simulations.corpus import Corpus, load_corpus
 from convexlaw.simulations.models import TransformerConfig, require_torch
@@ -99,7 +100,7 @@ class TrainOptions:
 def train(
     lr: str | ArrayLike,
     *,
-    batch_size: int | ArrayLike = 32,
+    batch_size: int | str | ArrayLike = 32,
     model: TransformerConfig | None = None,
     options: TrainOptions | None = None,
     corpus: Corpus | None = None,
@@ -120,8 +121,9 @@ def train(
     ----------
     lr : str or array_like, shape (T,)
         Schedule text (:func:`convexlaw.theory.schedules.parse`) or the learning rate of every update.
-    batch_size : int or array_like of int, shape (T,)
-        Sequences of every update. Runs of one seed read the same sequences in the same order whatever the
+    batch_size : int, str or array_like of int, shape (T,)
+        Sequences of every update; as text ``"0:32 100000:64"`` (from that many sequences on) or a CSV file
+        with a column ``batch_size``. Runs of one seed read the same sequences in the same order whatever the
         batch sizes.
     model : TransformerConfig, optional
         Sizes of the model.
@@ -179,7 +181,10 @@ def train(
     require_torch()
     text = lr if isinstance(lr, str) else None
     rates = _rates(schedules.parse(lr) if isinstance(lr, str) else lr)
-    batch = _batch_sizes(batch_size, len(rates))
+    stages = batch_size if isinstance(batch_size, str) else None
+    batch = _batch_sizes(
+        parse_batch_sizes(batch_size, len(rates)) if isinstance(batch_size, str) else batch_size, len(rates)
+    )
     model, options = model or TransformerConfig(), options or TrainOptions()
     if every < 1 or checkpoint_every < 0:
         raise ConvexlawError(
@@ -201,7 +206,7 @@ def train(
             content = _checkpoint.load(begin)
             _checkpoint.verify(begin, content, run.settings, rates, batch)
             run.restore(content)
-        meta = _meta(text, batch, run, options, corpus, command)
+        meta = _meta(text, stages, batch, run, options, corpus, command)
         end = len(rates) if stop_at is None else min(max(int(stop_at), 0), len(rates))
 
         def keep() -> TrainLog:
@@ -268,6 +273,7 @@ def _settings(model: TransformerConfig, options: TrainOptions, corpus: Corpus) -
 
 def _meta(
     text: str | None,
+    stages: str | None,
     batch: NDArray[np.int64],
     run: Run,
     options: TrainOptions,
@@ -282,6 +288,7 @@ def _meta(
         "schedule": text,
         "steps": len(run.lr),
         "batch_size": int(batch[0]) if np.all(batch == batch[0]) else "varies",
+        "batch_schedule": stages,
         **{key: settings.pop(key) for key in ("optimizer", "weight_decay", "init_std", "seed")},
     }
     return {

@@ -55,7 +55,7 @@ class TrainLog(Result):
     status: str
     final_val_loss: float = float("nan")
 
-    _figure: ClassVar[str] = "training:draw_training"
+    _figure: ClassVar[str] = "training:plot_training"
 
     def __str__(self) -> str:
         meta, rows = self.meta, len(self)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -234,3 +235,14 @@ def test_the_command_of_a_run_makes_that_run(tmp_path: Path, folder: Path, monke
         for name in ("named.csv", "b.csv")
     ]
     assert rows[0] == rows[1]
+
+
+def test_a_log_draws_itself(corpus: Corpus):
+    log = train(WSD, model=TINY, corpus=corpus, options=TrainOptions(eval_every=5))
+    ax = log.plot()
+    training, validation = ax.get_lines()
+    np.testing.assert_array_equal(training.get_ydata(), log.columns["loss"])
+    assert list(validation.get_xdata()) == [0, 5, 10, 15, 20, 24]
+    rates = next(other for other in ax.figure.axes if other is not ax)
+    np.testing.assert_array_equal(rates.get_lines()[0].get_ydata(), log.columns["lr"])
+    plt.close(ax.figure)

@@ -26,6 +26,12 @@ def train(
     eps: Annotated[float, typer.Option(help="Denominator floor of adamw.")] = 1e-8,
     clip: Annotated[float, typer.Option(help="Largest gradient norm; 0 for no clipping.")] = 1.0,
     batch_size: Annotated[int, typer.Option(help="Sequences an update.")] = 32,
+    batch_schedule: Annotated[
+        str | None,
+        typer.Option(
+            help="Batch sizes: '0:32 9000:64' (from that many sequences on), or a CSV, column batch_size."
+        ),
+    ] = None,
     width: Annotated[int, typer.Option(help="Width of the model.")] = 64,
     depth: Annotated[int, typer.Option(help="Blocks of the model.")] = 2,
     heads: Annotated[int, typer.Option(help="Attention heads.")] = 2,
@@ -110,7 +116,7 @@ def train(
             warnings.simplefilter("ignore", ConvergenceWarning)  # said below, in one line
             log = run(
                 lr if schedule.endswith((".csv", ".tsv", ".txt")) else schedule,
-                batch_size=batch_size,
+                batch_size=batch_schedule or batch_size,
                 model=model,
                 options=options,
                 corpus=load_corpus(corpus) if corpus else None,

@@ -1,0 +1,87 @@
+"""One schedule drives all processes of a data-parallel run: two processes give the curve of one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from convexlaw.cli import main
+from convexlaw.errors import ConvexlawError
+from convexlaw.simulations._batch_text import parse_batch_sizes
+
+STEPS = 20
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("text")
+    for k in range(30):
+        (root / f"f{k}.py").write_text("".join(f"def f{k * i}(x):\n    return x + {i}\n" for i in range(9)))
+    return root
+
+
+def words(folder: Path, out: Path, dtype: str) -> list[str]:
+    # odd sizes, and updates with fewer sequences than processes
+    sizes = out.parent / "batch.csv"
+    pd.DataFrame({"batch_size": [1, 4, 7, 2, 5] * (STEPS // 5)}).to_csv(sizes, index=False)
+    line = (
+        f"train --schedule wsd:steps={STEPS},peak=1e-2,decay=0.4,warmup=4 --width 16 --depth 2 --heads 2 "
+        f"--context 8 --eval-every 5 --eval-sequences 9 --dtype {dtype}"
+    )
+    return [*line.split(), "--batch-schedule", str(sizes), "--corpus", str(folder), "--out", str(out)]
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-10), ("float32", 1e-5)])
+def test_two_processes_give_the_curve_of_one(folder: Path, tmp_path: Path, dtype: str, tolerance: float):
+    with pytest.raises(SystemExit) as stopped:
+        main(words(folder, tmp_path / "one.csv", dtype))
+    assert stopped.value.code == 0
+    done = subprocess.run(
+        [
+            sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
+            "-m", "convexlaw", *words(folder, tmp_path / "two.csv", dtype),
+        ],
+        env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("TrainLog: finished") == 1  # one process speaks
+    one, two = (pd.read_csv(tmp_path / f"{name}.csv", comment="#") for name in ("one", "two"))
+    assert two.columns.tolist() == one.columns.tolist()
+    assert len(two) == STEPS
+    for name in ("step", "lr", "batch_size", "tokens"):
+        np.testing.assert_array_equal(two[name], one[name])
+    for name in ("loss", "grad_norm", "val_loss", "weight_norm"):
+        np.testing.assert_allclose(two[name], one[name], rtol=tolerance, err_msg=name)
+    assert "# processes: 2" in (tmp_path / "two.csv").read_text()
+
+
+def test_batch_schedules_in_samples_and_from_files(tmp_path: Path):
+    assert parse_batch_sizes("5", 3).tolist() == [5, 5, 5]
+    assert parse_batch_sizes("0:4,10:6 30:1", 8).tolist() == [4, 4, 4, 6, 6, 6, 1, 1]
+    path = tmp_path / "b.csv"
+    pd.DataFrame({"step": [0, 1], "batch_size": [3, 4]}).to_csv(path, index=False)
+    assert parse_batch_sizes(str(path), 2).tolist() == [3, 4]
+    for text, said in (
+        ("x", "'x' in batch schedule"),
+        ("5:4", "the first start is 0"),
+        ("0:4 8:6 8:7", "starts increase"),
+        ("0:0", "sizes are at least 1"),
+        ("", "the first start is 0"),
+        (str(tmp_path / "gone.csv"), "no such file"),
+    ):
+        with pytest.raises(ConvexlawError, match=said):
+            parse_batch_sizes(text, 4)
+    with pytest.raises(ConvexlawError, match="has 2 rows, the schedule 4 updates"):
+        parse_batch_sizes(str(path), 4)
+    pd.DataFrame({"batch_size": [3, 0.5]}).to_csv(path, index=False)
+    with pytest.raises(ConvexlawError, match="data row 2: batch sizes are whole numbers"):
+        parse_batch_sizes(str(path), 2)
+    pd.DataFrame({"size": [3, 1]}).to_csv(path, index=False)
+    with pytest.raises(ConvexlawError, match="needs a column batch_size"):
+        parse_batch_sizes(str(path), 2)
