@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from convexlaw.runs._raw import printable
+
 __all__ = ["ALIASES", "assign", "metric_role", "normal"]
 
 # Earlier names win where a file has several. Compared without case, spaces or hyphens (see ``normal``).
@@ -55,6 +57,8 @@ ALIASES: dict[str, tuple[str, ...]] = {
         "train/nll",
         "train_nll",
         "nll",
+        "train_loss_epoch",
+        "train/loss_epoch",
     ),
     "val_loss": (
         "val/loss",
@@ -139,6 +143,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "seq_len": ("seq_len", "sequence_length", "seq_length", "block_size", "context_length", "max_length"),
 }
 
+_TOLD = {"step": "step", "loss": "training loss", "val_loss": "validation loss", "lr": "learning rate"}
 _RANK = {name: (role, rank) for role, names in ALIASES.items() for rank, name in enumerate(names)}
 _LR_MONITOR = re.compile(r"^(train/)?lr_[a-z0-9]+(/pg1)?(/[a-z_]*)?$")
 
@@ -158,7 +163,7 @@ def metric_role(name: object) -> tuple[str, int] | None:
     return found
 
 
-def assign(columns: Sequence[object], wanted: Iterable[str]) -> tuple[dict[str, int], list[str]]:
+def assign(columns: Sequence[object], wanted: Iterable[str]) -> tuple[dict[str, int], list[tuple[str, str]]]:
     """Choose a column for every role.
 
     Parameters
@@ -172,30 +177,34 @@ def assign(columns: Sequence[object], wanted: Iterable[str]) -> tuple[dict[str, 
     -------
     chosen : dict of str to int
         Role to column position.
-    remarks : list of str
+    remarks : list of (kind, sentence)
         What was chosen among several, or guessed.
     """
     wanted = set(wanted)
     found: dict[str, list[tuple[int, int]]] = {}
     for place, column in enumerate(columns):
-        role = metric_role(column)
-        if role is not None and role[0] in wanted:
-            found.setdefault(role[0], []).append((role[1], place))
+        known = metric_role(column)
+        if known is not None and known[0] in wanted:
+            found.setdefault(known[0], []).append((known[1], place))
     chosen = {role: min(places)[1] for role, places in found.items()}
     remarks = []
     for role, places in found.items():
-        if role in ("step", "loss", "val_loss", "lr") and len(places) > 1:
-            others = ", ".join(repr(str(columns[p])) for _, p in sorted(places)[1:])
-            remarks.append(f"{role} is read from {str(columns[chosen[role]])!r}; left aside: {others}")
+        if role in _TOLD and len(places) > 1:
+            others = ", ".join(repr(printable(columns[p], 40)) for _, p in sorted(places)[1:4])
+            more = f" and {len(places) - 4} more" if len(places) > 4 else ""
+            best = printable(columns[chosen[role]], 40)
+            remarks.append(("columns", f"{_TOLD[role]} is read from {best!r}; left aside: {others}{more}"))
     taken = set(chosen.values())
-    for role in ("step", "loss", "val_loss", "lr"):
+    for role in _TOLD:
         if role in wanted and role not in chosen:
             # last resort: a prefix nobody knows, e.g. "model_a/train_loss"
             tails = [p for p, c in enumerate(columns) if p not in taken and _tail_role(c) == role]
             if len(tails) == 1:
                 chosen[role] = tails[0]
                 taken.add(tails[0])
-                remarks.append(f"{role} is guessed to be {str(columns[tails[0]])!r}")
+                remarks.append(
+                    ("columns", f"{_TOLD[role]} is guessed to be {printable(columns[tails[0]], 40)!r}")
+                )
     return chosen, remarks
 
 

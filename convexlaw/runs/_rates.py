@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from convexlaw.errors import ConvexlawError
+from convexlaw.runs._raw import Floats, Ints, printable
+from convexlaw.runs.clean import Stream
 
-__all__ = ["Schedule", "dense", "rate_note", "schedule_for"]
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Schedule = ArrayLike | Mapping[str, ArrayLike] | Callable[[str], ArrayLike]
+__all__ = ["dense", "rate_notes", "schedule_for"]
 
 # 800 MB of float64: a longer run needs a schedule in closed form, not an array
 MAX_DENSE = 100_000_000
@@ -38,13 +35,15 @@ def schedule_for(schedule: Any, run: str) -> Floats | None:
         return None
     if isinstance(schedule, (str, bytes)):
         raise ConvexlawError(
-            f"schedule = {schedule!r} is text: pass the array of learning rates, one a step, e.g. "
+            f"schedule = {printable(schedule)!r} is text: pass the array of learning rates, one a step, e.g. "
             "convexlaw.theory.schedules.parse(text)"
         )
     try:
         lr = np.asarray(schedule, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ConvexlawError(f"schedule of run {run!r} is no array of numbers: {error}") from None
+        raise ConvexlawError(
+            f"schedule of run {run!r} is no array of numbers ({printable(error)}); pass one learning rate a step"
+        ) from None
     if lr.ndim != 1 or lr.size == 0 or not np.all(np.isfinite(lr)) or np.any(lr < 0):
         raise ConvexlawError(
             f"schedule of run {run!r} has shape {lr.shape} and must be one finite learning rate >= 0 a step, in one dimension"
@@ -52,7 +51,7 @@ def schedule_for(schedule: Any, run: str) -> Floats | None:
     return lr
 
 
-def dense(run: str, last_step: int, points: tuple[Ints, Floats], schedule: Floats | None) -> Floats:
+def dense(run: str, last_step: int, points: Stream, schedule: Floats | None) -> Floats:
     """Learning rate of the steps 0 .. last_step.
 
     Parameters
@@ -117,38 +116,79 @@ def _anchors(own: Ints, given: Floats) -> tuple[Ints, Floats]:
     return own, given
 
 
-def rate_note(last_step: int, points: tuple[Ints, Floats]) -> list[tuple[str, str]]:
-    """Say what a dense learning rate would have to guess."""
+def rate_notes(last_step: int, points: Stream, schedule: Floats | None = None) -> list[tuple[str, str]]:
+    """Say what the learning rate of every step has to guess, or how a given schedule differs from the log.
+
+    Parameters
+    ----------
+    last_step : int
+        Last step with a loss.
+    points : (steps, rates)
+        As logged.
+    schedule : (T,) array, optional
+        As given.
+
+    Returns
+    -------
+    list of (kind, sentence)
+    """
     own, given = points
+    if schedule is not None:
+        notes = _against(schedule, own, given)
+        if schedule.size == last_step:
+            notes.append(
+                (
+                    "schedule_end",
+                    f"the schedule has {schedule.size} steps and the log ends at step {last_step}: its last value is held for that row",
+                )
+            )
+        return notes
     if own.size == 0:
-        return [("no_lr", "no learning rate in the log: pass schedule= before fitting")]
+        return [
+            ("no_lr", "no learning rate in the log: pass schedule= (one learning rate a step) before fitting")
+        ]
     notes = []
-    held, _ = _anchors(own, given)
-    if given[-1] == 0 and held.size and held[-1] != own[-1]:
+    steps, rates = _anchors(own, given)
+    if given[-1] == 0 and own.size > 1 and steps[-1] != own[-1]:
         notes.append(
             (
                 "trailing_zero",
-                f"the last learning rate (step {own[-1]}) is logged as 0 after {given[-2]:g}: "
-                f"no cooldown is read into it, {given[-2]:g} is held",
+                f"the last learning rate (step {own[-1]}) is logged as 0 after {given[-2]:g}: no cooldown is read into it, "
+                f"{given[-2]:g} is held",
             )
         )
-    if own[0] > 0:
+    if own[0] > 1:
         notes.append(
             (
                 "lr_start",
-                f"no learning rate before step {own[0]}: {given[0]:g} is held back to step 0 (pass schedule= if there was a warmup)",
+                f"no learning rate before step {own[0]}: {given[0]:g} is held back to step 0; pass schedule= if the run had a warmup",
             )
         )
-    steps, rates = _anchors(own, given)
     gaps = np.diff(steps)
-    changing = (gaps > 1) & (np.diff(rates) != 0)
+    changes = np.diff(rates) != 0
+    changing = (gaps > 1) & changes
     if changing.any():
         widest = int(np.argmax(np.where(changing, gaps, 0)))
         notes.append(
             (
                 "lr_gaps",
-                f"learning rate logged at {own.size} steps; lines are drawn across {int(changing.sum())} gaps in which it changes "
-                f"(widest {gaps[widest]} steps, {steps[widest]} to {steps[widest + 1]})",
+                f"learning rate logged at {own.size} of {last_step + 1} steps: lines are drawn across {int(changing.sum())} gaps in which it "
+                f"changes (widest {gaps[widest]} steps, {steps[widest]} to {steps[widest + 1]})",
+            )
+        )
+    # alone between two constant stretches, and by more than a decay would: a step somewhere inside the gap
+    alone = changing.copy()
+    alone[1:] &= ~changes[:-1]
+    alone[:-1] &= ~changes[1:]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        alone &= np.abs(np.diff(rates)) > 0.05 * np.maximum(rates[1:], rates[:-1])
+    if steps.size > 3 and alone[1:].any():
+        k = int(np.flatnonzero(alone[1:])[0]) + 1
+        notes.append(
+            (
+                "lr_jump",
+                f"learning rate jumps from {rates[k]:g} to {rates[k + 1]:g} between the logged steps {steps[k]} and {steps[k + 1]}: "
+                "read as a line, pass schedule= for the step itself",
             )
         )
     if last_step > own[-1]:
@@ -156,3 +196,31 @@ def rate_note(last_step: int, points: tuple[Ints, Floats]) -> list[tuple[str, st
             ("lr_end", f"no learning rate after step {own[-1]}: {rates[-1]:g} is held to step {last_step}")
         )
     return notes
+
+
+def _against(schedule: Floats, own: Ints, given: Floats) -> list[tuple[str, str]]:
+    """Compare a schedule with the log, also one step later and one step earlier."""
+    misses: dict[int, int] = {}
+    for shift in (0, -1, 1):
+        place = own + shift
+        inside = (place >= 0) & (place < schedule.size)
+        close = np.isclose(schedule[place[inside]], given[inside], rtol=1e-4, atol=1e-12)
+        misses[shift] = int(np.sum(~close)) + int(np.sum(~inside & (own < schedule.size)))
+    rows = int(np.sum(own < schedule.size))
+    if not rows or not misses[0]:
+        return []
+    best = min(misses, key=lambda s: misses[s])
+    if best != 0 and misses[best] <= min(0.1 * rows, 0.5 * misses[0]):
+        late = "one step late" if best == -1 else "one step early (that of the next update)"
+        return [
+            (
+                "late_lr",
+                f"the log holds each learning rate {late} ({rows - misses[best]} of {rows} rows agree with the schedule so shifted): the schedule is used",
+            )
+        ]
+    return [
+        (
+            "schedule",
+            f"logged and given learning rates differ on {misses[0]} of {rows} rows: the schedule is used",
+        )
+    ]

@@ -7,23 +7,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Segments", "find_segments", "kept_rows", "merge_equal_steps"]
+from convexlaw.runs._raw import Floats, Ints, Mask
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+__all__ = ["Segments", "find_segments", "kept_rows", "merge_equal_steps"]
 
 
 @dataclass
 class Segments:
     """Segment number of every row, and what each segment is.
 
-    ``ids`` is (rows,); ``drops`` holds one (last step before, first step after) a restart; ``unsorted`` says that the rows
-    were out of order rather than resumed (then there is one segment and ``order`` sorts the rows).
+    ``ids`` is (rows,); ``drops`` holds one (last step before, first step after) a restart; ``starts`` and ``ends`` are the
+    first and last step of the leading rows of every segment; ``unsorted``: the rows are out of order rather than resumed.
     """
 
     ids: Ints
     drops: list[tuple[int, int]]
+    starts: Ints
+    ends: Ints
     unsorted: bool = False
 
 
@@ -41,7 +41,7 @@ def _out_of_order(steps: Ints, drops: int) -> bool:
 
 
 def find_segments(steps: Ints, train: Mask) -> Segments:
-    """Number the segments of a log: the first drop in ``step`` of the training rows starts a new one.
+    """Give every row the number of its segment: the first drop in ``step`` of the training rows starts a new one.
 
     Parameters
     ----------
@@ -54,61 +54,59 @@ def find_segments(steps: Ints, train: Mask) -> Segments:
     -------
     Segments
     """
-    n = steps.size
-    ids = np.zeros(n, dtype=np.int64)
-    rows = np.flatnonzero(train) if train.any() else np.arange(n)
-    own = steps[rows]
+    rows = np.flatnonzero(train)
+    own = steps if rows.size == steps.size else steps[rows]
     falls = np.flatnonzero(np.diff(own) < 0) + 1
+    one = np.zeros(steps.size if falls.size else 0, dtype=np.int64)
+    edges = own[:1], own[-1:]
     if falls.size == 0:
-        return Segments(ids, [])
+        return Segments(one, [], *edges)
     if _out_of_order(own, falls.size):
-        return Segments(ids, [], unsorted=True)
+        return Segments(one, [], *edges, unsorted=True)
     drops: list[tuple[int, int]] = []
+    turns = np.zeros(steps.size, dtype=np.int64)
     for fall in falls:
         before, first = rows[fall - 1], rows[fall]
         # rows of other kinds between the two belong to the new segment from the first that goes back
         between = np.flatnonzero(steps[before + 1 : first] < steps[before])
-        start = before + 1 + between[0] if between.size else first
-        ids[start:] += 1
+        turns[before + 1 + between[0] if between.size else first] += 1
         drops.append((int(steps[before]), int(steps[first])))
-    return Segments(ids, drops)
+    heads = np.concatenate(([0], falls))
+    return Segments(np.cumsum(turns), drops, np.minimum.reduceat(own, heads), np.maximum.reduceat(own, heads))
 
 
-def kept_rows(steps: Ints, ids: Ints, starts: Ints, ends: Ints, duplicates: str) -> Mask:
+def kept_rows(steps: Ints, segments: Segments, duplicates: str, place: NDArray[np.intp]) -> Mask:
     """Return the rows of one stream that survive the overlap of segments.
 
     Parameters
     ----------
-    steps, ids : (n,) int arrays
-        Step and segment of the rows of one stream (training, validation or learning rate), in file order.
-    starts, ends : (segments,) int arrays
-        First and last step of the training rows of every segment.
+    steps : (n,) int array
+        Steps of the rows of one stream (training, validation or learning rate), in file order.
+    segments : Segments
     duplicates : {"later", "earlier", "mean", "error"}
         ``later``: a segment ends where a later one starts. ``earlier``: a segment starts after the earlier ones end.
         The others keep all rows.
+    place : (n,) int array
+        Which rows of the log these are.
 
     Returns
     -------
     (n,) bool array
     """
-    keep = np.ones(steps.size, dtype=bool)
-    if duplicates not in ("later", "earlier") or starts.size < 2:
-        return keep
-    count = starts.size
-    first, last = starts.copy(), ends.copy()
-    for k in range(count):
-        own = steps[ids == k]
-        if own.size:
-            first[k] = min(first[k], own.min())
-            last[k] = max(last[k], own.max())
+    if duplicates not in ("later", "earlier") or not segments.drops:
+        return np.ones(steps.size, dtype=bool)
+    ids = segments.ids[place]
+    first, last = segments.starts.copy(), segments.ends.copy()
+    # a stream may reach further back (an evaluation at the checkpoint itself) or further on than the training rows
+    np.minimum.at(first, ids, steps)
+    np.maximum.at(last, ids, steps)
     if duplicates == "later":
-        # lowest first step of any later segment
-        cut = np.minimum.accumulate(first[::-1])[::-1]
-        limit = np.append(cut[1:], np.iinfo(np.int64).max)
-        return steps < limit[ids]
+        later = np.minimum.accumulate(first[::-1])[::-1]
+        limit = np.append(later[1:], np.iinfo(np.int64).max)
+        return np.asarray(steps < limit[ids])
     reach = np.maximum.accumulate(last)
     floor = np.concatenate(([-1], reach[:-1]))
-    return steps > floor[ids]
+    return np.asarray(steps > floor[ids])
 
 
 def merge_equal_steps(steps: Ints, values: Floats) -> tuple[Ints, Floats, int]:

@@ -4,176 +4,215 @@ from __future__ import annotations
 
 import glob
 import io
+import itertools
 import os
 import re
 import stat
 import sys
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from convexlaw.errors import ConvexlawError
+from convexlaw.runs._raw import printable
 
-__all__ = ["MAX_BYTES", "Source", "expand", "printable"]
+__all__ = ["MAX_BYTES", "Source", "expand"]
 
-MAX_BYTES = 2 << 30  # of one source, unpacked
+MAX_BYTES = 4 << 30  # of one source, unpacked
 MAX_FILES = 20_000  # of one folder
-_FREE_RATIO = 64 << 20  # below this size any compression ratio is believed
-_MAX_RATIO = 250  # text logs pack 3 to 30 times
+_FREE = 32 << 20  # up to this size any packing ratio is believed
+_RATIO = 200  # text logs pack 3 to 30 times
+_GZIP = b"\x1f\x8b"
+_PIPES = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 
 
-def printable(text: object, limit: int = 200) -> str:
-    """Return ``text`` on one line without control characters, cut to ``limit``."""
-    shown = "".join(c if c.isprintable() else "\ufffd" for c in str(text))
-    return shown if len(shown) <= limit else shown[: limit - 3] + "..."
-
-
-@dataclass
 class Source:
     """One thing to read.
 
-    ``label`` names it in messages, ``name`` is the run it would be alone, ``path`` is None for standard input;
-    ``listed`` is True for a path the caller named, False for one found in a folder.
+    Parameters
+    ----------
+    label : str
+        Its name in messages.
+    name : str
+        The run it would be alone.
+    path : pathlib.Path or None
+        None for standard input.
+    root : pathlib.Path, optional
+        The folder it was found in, where the caller named the folder and not the file.
     """
 
-    label: str
-    name: str
-    path: Path | None
-    root: Path | None = None
-    listed: bool = True
-    packed: bool = False
+    def __init__(self, label: str, name: str, path: Path | None, root: Path | None = None) -> None:
+        self.label, self.name, self.path, self.root = label, name, path, root
+        self.listed = root is None
+        self.packed = False
+        self._data: bytes | None = None
 
-    def head(self, size: int = 65536) -> bytes:
-        """Return the first ``size`` bytes, unpacked."""
-        return self.read()[:size]
+    def head(self, size: int = 262144) -> bytes:
+        """Return the first bytes, unpacked."""
+        if self._data is not None:
+            return self._data[:size]
+        if self.path is None or not self._regular():
+            return self.data()[:size]
+        with self._open() as file:
+            start = file.read(size)
+        if start[:2] != _GZIP:
+            return start
+        self.packed = True
+        try:
+            head = zlib.decompressobj(wbits=31).decompress(start, size)
+        except zlib.error as error:
+            raise ConvexlawError(f"{self.label}: not a whole gzip file ({error}); copy it again") from None
+        if head[:2] == _GZIP:
+            raise ConvexlawError(f"{self.label}: gzip inside gzip; unpack it once by hand")
+        return head
 
-    def read(self) -> bytes:
-        """Return the whole content, unpacked.
-
-        Raises
-        ------
-        ConvexlawError
-            Too large, a cut or corrupt gzip, not a regular file.
-        """
-        if not hasattr(self, "_data"):
-            self._data = self._read()
+    def data(self) -> bytes:
+        """Return the whole content, unpacked and within bounds."""
+        if self._data is None:
+            raw = self._read_stdin() if self.path is None else self._read_path()
+            self._data = self._gunzip(raw) if raw[:2] == _GZIP else raw
         return self._data
+
+    def stream(self) -> BinaryIO:
+        """Open the content for reading: the file itself where it is plain, else what was unpacked."""
+        if self._data is None and not self.packed and self.path is not None and self._regular():
+            return self._open()
+        return io.BytesIO(self.data())
+
+    def plain_path(self) -> Path | None:
+        """Return the path of a plain regular file, None for what is packed or piped."""
+        if self.packed or self.path is None or not self._regular():
+            return None
+        return self.path
 
     def forget(self) -> None:
         """Let the bytes go."""
-        if hasattr(self, "_data"):
-            del self._data
+        self._data = None
 
-    def _read(self) -> bytes:
-        raw = _read_stdin() if self.path is None else _read_path(self.path, self.label)
-        if raw[:2] != b"\x1f\x8b":
-            return raw
+    def _regular(self) -> bool:
+        assert self.path is not None
+        try:
+            info = self.path.stat()
+        except (OSError, ValueError) as error:
+            raise ConvexlawError(f"{self.label}: cannot be read ({_reason(error)})") from None
+        if stat.S_ISREG(info.st_mode):
+            if info.st_size > MAX_BYTES:
+                raise ConvexlawError(
+                    f"{self.label}: {info.st_size >> 20} MiB; the limit is {MAX_BYTES >> 20} MiB, thin the log first"
+                )
+            return True
+        if str(self.path).startswith(_PIPES):
+            return False
+        raise ConvexlawError(
+            f"{self.label}: not a regular file; pass a file, a folder, a glob, or - for standard input"
+        )
+
+    def _open(self) -> BinaryIO:
+        assert self.path is not None
+        try:
+            return self.path.open("rb")
+        except OSError as error:
+            raise ConvexlawError(f"{self.label}: cannot be read ({_reason(error)})") from None
+
+    def _read_path(self) -> bytes:
+        self._regular()
+        with self._open() as file:
+            return self._bounded(file)
+
+    def _read_stdin(self) -> bytes:
+        return self._bounded(sys.stdin.buffer)
+
+    def _bounded(self, file: BinaryIO) -> bytes:
+        try:
+            data = file.read(MAX_BYTES + 1)
+        except OSError as error:
+            raise ConvexlawError(f"{self.label}: cannot be read ({_reason(error)})") from None
+        if len(data) > MAX_BYTES:
+            raise ConvexlawError(f"{self.label}: more than {MAX_BYTES >> 20} MiB; thin the log first")
+        return data
+
+    def _gunzip(self, raw: bytes) -> bytes:
+        """Unpack gzip members, bounded in size and ratio."""
         self.packed = True
-        data = _gunzip(raw, self.label)
-        if data[:2] == b"\x1f\x8b":
+        out = io.BytesIO()
+        rest = raw
+        try:
+            while rest[:2] == _GZIP:
+                unpack = zlib.decompressobj(wbits=31)
+                chunk = rest
+                while not unpack.eof:
+                    piece = unpack.decompress(chunk, 1 << 24)
+                    chunk = unpack.unconsumed_tail
+                    out.write(piece)
+                    size = out.tell()
+                    if size > MAX_BYTES or (size > _FREE and size > _RATIO * len(raw)):
+                        raise ConvexlawError(
+                            f"{self.label}: {len(raw)} packed bytes unpack to more than {size}: no training log packs like this "
+                            f"(limits: {_RATIO} times beyond {_FREE >> 20} MiB, {MAX_BYTES >> 20} MiB in all)"
+                        )
+                    if not piece and not chunk:
+                        raise ConvexlawError(
+                            f"{self.label}: the gzip file is cut after {size} unpacked bytes; copy it again"
+                        )
+                rest = unpack.unused_data
+        except zlib.error as error:
+            raise ConvexlawError(f"{self.label}: not a whole gzip file ({error}); copy it again") from None
+        data = out.getvalue()
+        if data[:2] == _GZIP:
             raise ConvexlawError(f"{self.label}: gzip inside gzip; unpack it once by hand")
         return data
 
 
-def _read_stdin() -> bytes:
-    data = sys.stdin.buffer.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
-        raise ConvexlawError(f"standard input holds more than {MAX_BYTES >> 20} MiB; thin the log first")
-    return data
-
-
-def _read_path(path: Path, label: str) -> bytes:
-    try:
-        info = path.stat()
-        if not stat.S_ISREG(info.st_mode) and not str(path).startswith(
-            ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
-        ):
-            raise ConvexlawError(
-                f"{label}: not a regular file; pass a file, a folder, a glob, or - for standard input"
-            )
-        if info.st_size > MAX_BYTES:
-            raise ConvexlawError(
-                f"{label}: {info.st_size >> 20} MiB is more than {MAX_BYTES >> 20} MiB; thin the log first"
-            )
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise ConvexlawError(f"{label}: cannot be read ({error.strerror or error})") from None
-    if len(data) > MAX_BYTES:
-        raise ConvexlawError(f"{label}: more than {MAX_BYTES >> 20} MiB; thin the log first")
-    return data
-
-
-def _gunzip(raw: bytes, label: str) -> bytes:
-    """Unpack gzip members, bounded in size and ratio."""
-    out = io.BytesIO()
-    rest = raw
-    try:
-        while rest[:2] == b"\x1f\x8b":
-            unpack = zlib.decompressobj(wbits=31)
-            chunk = rest
-            while chunk and not unpack.eof:
-                out.write(unpack.decompress(chunk, 1 << 24))
-                chunk = unpack.unconsumed_tail
-                size = out.tell()
-                if size > MAX_BYTES or (size > _FREE_RATIO and size > _MAX_RATIO * len(raw)):
-                    raise ConvexlawError(
-                        f"{label}: {len(raw)} packed bytes unpack to more than {size} bytes; this is no training log (limit "
-                        f"{MAX_BYTES >> 20} MiB, ratio {_MAX_RATIO})"
-                    )
-            if not unpack.eof:
-                raise ConvexlawError(
-                    f"{label}: the gzip file is cut short after {out.tell()} unpacked bytes; copy it again"
-                )
-            rest = unpack.unused_data
-    except zlib.error as error:
-        raise ConvexlawError(f"{label}: not a whole gzip file ({error}); copy it again") from None
-    return out.getvalue()
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
 
 
 # names that say nothing about the run: the folder names it
 _PLAIN = re.compile(
-    r"^(metrics|trainer_state|history|log|logs|train|training|train_log|events|data|output|progress|results|scalars|export|"
-    r"wandb-history|wandb_export.*|events\.out\.tfevents.*)$"
+    r"^(metrics|trainer_state|history|log|logs|train|training|train_log|training_log|events|data|output|progress|results|scalars|"
+    r"wandb-history|summary)$"
 )
+_SUFFIX = re.compile(r"\.(csv|tsv|txt|jsonl|ndjson|json|parquet|pq|log)$", re.IGNORECASE)
 
 
 def run_name(path: Path, root: Path | None) -> str:
     """Name a run by its file, or by its folder where the file's name says nothing."""
-    stem = path.name
-    for suffix in (".gz", *_SUFFIXES):
-        stem = stem.removesuffix(suffix)
-    if stem.startswith("events.out.tfevents") or (_PLAIN.match(stem.lower()) and root is not None):
-        parent = path.parent
-        if root is not None and parent != root:
-            return parent.relative_to(root).as_posix()
-        if not stem.startswith("events.out.tfevents"):
-            return stem
-        return parent.resolve().name or stem
-    if root is not None and path.parent != root:
-        return (path.parent.relative_to(root) / stem).as_posix()
-    return stem or path.name
-
-
-_SUFFIXES = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet", ".log")
+    stem = _SUFFIX.sub("", re.sub(r"\.gz$", "", path.name, flags=re.IGNORECASE)) or path.name
+    inside = root is not None and path.parent != root
+    folder = (
+        path.parent.relative_to(root).as_posix()
+        if inside and root is not None
+        else path.parent.resolve().name
+    )
+    if path.name.startswith("events.out.tfevents") and folder:
+        return printable(folder)
+    if inside:
+        return printable(folder if _PLAIN.match(stem.lower()) else f"{folder}/{stem}")
+    return printable(stem)
 
 
 def expand(source: str | os.PathLike[str]) -> Iterator[Source]:
     """Yield the files behind a path, a glob, a folder, or ``-``.
 
+    Parameters
+    ----------
+    source : path-like
+
+    Yields
+    ------
+    Source
+
     Raises
     ------
     ConvexlawError
-        Nothing there.
+        Nothing there, or more files than anyone means.
     """
-    text = os.fspath(source)
-    if not isinstance(text, str):
-        text = os.fsdecode(text)
+    text = os.fsdecode(source)
     if text == "-":
         yield Source("standard input", "stdin", None)
         return
-    if re.match(r"^[a-z][a-z0-9+.-]+://", text):
+    if re.match(r"^[A-Za-z][A-Za-z0-9+.-]+://", text):
         raise ConvexlawError(f"{printable(text)}: logs are read from local files; download it first")
     if not text or "\0" in text:
         raise ConvexlawError(
@@ -183,22 +222,31 @@ def expand(source: str | os.PathLike[str]) -> Iterator[Source]:
     try:
         there, folder = path.exists(), path.is_dir()
     except OSError as error:
-        raise ConvexlawError(f"{printable(text)}: cannot be read ({error.strerror or error})") from None
+        raise ConvexlawError(f"{printable(text)}: cannot be read ({_reason(error)})") from None
     if folder:
         yield from _walk(path)
-    elif there:
+        return
+    if there:
         yield Source(printable(text), run_name(path, None), path)
-    else:
-        found = sorted(glob.glob(text, recursive=True)) if glob.has_magic(text) else []
-        if not found:
-            raise ConvexlawError(
-                f"{printable(text)}: no such file or folder, and no file matches it as a pattern"
-            )
-        for match in found:
-            if Path(match).is_dir():
-                yield from _walk(Path(match))
-            else:
-                yield Source(printable(match), run_name(Path(match), None), Path(match))
+        return
+    found = (
+        sorted(itertools.islice(glob.iglob(text, recursive=True), MAX_FILES + 1))
+        if glob.has_magic(text)
+        else []
+    )
+    if len(found) > MAX_FILES:
+        raise ConvexlawError(
+            f"{printable(text)}: matches more than {MAX_FILES} files; pass a narrower pattern"
+        )
+    if not found:
+        raise ConvexlawError(
+            f"{printable(text)}: no such file or folder, and nothing matches it as a pattern"
+        )
+    for match in map(Path, found):
+        if match.is_dir():
+            yield from _walk(match)
+        else:
+            yield Source(printable(match), run_name(match, None), match)
 
 
 def _walk(root: Path) -> Iterator[Source]:
@@ -206,12 +254,12 @@ def _walk(root: Path) -> Iterator[Source]:
     for folder, folders, files in os.walk(root):
         folders[:] = sorted(d for d in folders if not d.startswith(".") and d != "__pycache__")
         for file in sorted(files):
-            if file.startswith("."):
+            path = Path(folder) / file
+            if file.startswith(".") or not path.is_file():
                 continue
             seen += 1
             if seen > MAX_FILES:
                 raise ConvexlawError(
                     f"{printable(root)}: more than {MAX_FILES} files; pass the folder or glob that holds the logs"
                 )
-            path = Path(folder) / file
-            yield Source(printable(path), run_name(path, root), path, root, listed=False)
+            yield Source(printable(path), run_name(path, root), path, root)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from convexlaw.errors import ConvexlawError
-from convexlaw.runs._raw import Note, RawRun
+from convexlaw.runs._raw import Floats, Ints, Mask, Note, RawRun, listed, plural
 from convexlaw.runs._segments import Segments, find_segments, kept_rows, merge_equal_steps
 
 __all__ = ["COLUMNS", "EXTRA", "TidyRun", "tidy"]
@@ -19,19 +17,25 @@ __all__ = ["COLUMNS", "EXTRA", "TidyRun", "tidy"]
 COLUMNS = ("run", "step", "lr", "batch_size", "tokens", "loss", "split", "grad_norm")
 EXTRA = ("loss_min", "loss_max", "loss_std", "seeds")
 MAX_STEP = 2**53
+_KIND = {"train": "training", "val": "validation"}
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+Stream = tuple[Ints, Floats]
 
 
 @dataclass
 class TidyRun:
-    """One run made tidy: ``columns`` has equal-length arrays (training rows, then validation rows, each by step)."""
+    """One run made tidy.
+
+    ``columns`` has equal-length arrays: training rows by step, then validation rows by step. ``train`` and ``val`` are its
+    (steps, losses); ``side`` holds the (steps, values) of what was logged beside, on whatever rows.
+    """
 
     name: str
     columns: dict[str, NDArray[Any]]
-    lr_points: tuple[Ints, Floats]
+    train: Stream
+    val: Stream
+    side: dict[str, Stream]
+    lost: Ints  # steps of training losses that were NaN or infinite
     meta: dict[str, Any] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
 
@@ -57,113 +61,108 @@ def tidy(raw: RawRun, duplicates: str = "later", na: str = "drop", loss_scale: f
     Raises
     ------
     ConvexlawError
-        Steps that are no counts, no loss at all, or what ``duplicates="error"`` and ``na="error"`` refuse.
+        Steps that are no counts, no finite loss at all, or what ``duplicates="error"`` and ``na="error"`` refuse.
     """
-    frame = _with_steps(raw)
-    steps = frame["step"].to_numpy(np.int64)
-    loss = _values(frame, "loss")
-    val = _values(frame, "val_loss")
+    steps = _steps(raw)
+    values = {"train": raw.values("loss"), "val": raw.values("val_loss")}
+    bounds = [raw.values(c) for c in ("loss_min", "loss_max") if c in raw.columns]
     if loss_scale != 1.0:
         with np.errstate(over="ignore"):
-            loss = loss / loss_scale
-        raw.note("loss_scale", f"training losses divided by {loss_scale:g} (loss_scale)")
-    train_rows = ~np.isnan(loss) | _marks(frame, "loss_nan")
-    val_rows = ~np.isnan(val) | _marks(frame, "val_nan")
-    if not train_rows.any() and not val_rows.any():
-        raise ConvexlawError(
-            f"{raw.source}: run {raw.name!r} has no loss in any of its {steps.size} rows; "
-            "a log needs a column loss (or train_loss, train/loss, val_loss, ...)"
-        )
-    segments = find_segments(steps, train_rows)
-    lead = train_rows if train_rows.any() else val_rows
-    starts, ends = _bounds(steps, segments, lead)
-    streams = {
-        "train": (
-            train_rows,
-            np.column_stack([loss, *(_values(frame, c) for c in ("loss_min", "loss_max"))]),
-        ),
-        "val": (val_rows, val[:, None]),
+            values["train"] = values["train"] / loss_scale
+            bounds = [b / loss_scale for b in bounds]
+        raw.note("loss_scale", f"training losses are divided by {loss_scale:g} (loss_scale)")
+    rows = {
+        split: ~np.isnan(values[split]) | raw.marks(f"{column}_nan")
+        for split, column in (("train", "loss"), ("val", "val_loss"))
     }
+    lead = rows["train"] if rows["train"].any() else rows["val"]
+    if not lead.any():
+        raise ConvexlawError(
+            f"{raw.source}: run {raw.name!r} has no loss at any step; a log needs loss, train_loss, val_loss or eval_loss"
+        )
+    segments = find_segments(steps, lead)
     if segments.unsorted:
-        count = int(np.sum(np.diff(steps[lead]) < 0))
+        back = int(np.sum(np.diff(steps[lead]) < 0))
         raw.note(
             "unsorted",
-            f"{lead.sum()} rows were not in order of step ({count} times a smaller step follows): sorted",
+            f"{int(lead.sum())} rows out of order (a smaller step follows {plural(back, 'time')}): sorted by step",
         )
 
-    replaced: dict[str, tuple[int, int, int]] = {}
     tidied: dict[str, tuple[Ints, Floats]] = {}
-    for split, (rows, values) in streams.items():
-        place = np.flatnonzero(rows)
-        keep = kept_rows(steps[place], segments.ids[place], starts, ends, duplicates)
-        gone = steps[place][~keep]
-        if gone.size:
-            replaced[split] = (int(gone.size), int(gone.min()), int(gone.max()))
-        place = place[keep]
-        place = _finite_rows(raw, frame, steps, values[:, 0], place, split, na)
+    replaced: dict[str, Ints] = {}
+    lost = np.empty(0, np.int64)
+    for split in ("train", "val"):
+        place = np.flatnonzero(rows[split])
+        if segments.drops:
+            keep = kept_rows(steps[place], segments, duplicates, place)
+            if not keep.all():
+                replaced[split] = steps[place][~keep]
+                place = place[keep]
+        finite = _finite(raw, steps, values[split], place, split, na)
+        if split == "train":
+            lost = steps[place[~finite]]
+        place = place if finite.all() else place[finite]
         if duplicates == "error":
-            _refuse_duplicates(raw, frame, steps, place, split)
-        own, means, merged = merge_equal_steps(steps[place], values[place])
-        if merged:
-            where = "" if duplicates != "mean" or not segments.drops else " (restarts included)"
-            raw.note("equal_steps", f"{merged} {_kind(split)} rows repeat a step{where}: averaged")
-        tidied[split] = (own, means)
-    _note_restarts(raw, segments, replaced, duplicates)
-    if not any(t[0].size for t in tidied.values()):
-        raise ConvexlawError(
-            f"{raw.source}: run {raw.name!r} has no finite loss in any of its {steps.size} rows"
+            _refuse_duplicates(raw, steps, place, split)
+        tidied[split] = _merged(
+            raw,
+            steps,
+            [values[split], *(bounds if split == "train" else [])],
+            place,
+            split,
+            segments,
+            duplicates,
         )
-
-    side = {
-        c: _stream(frame, c, steps, segments, starts, ends, duplicates)
+    if segments.drops:
+        _note_restarts(raw, segments, replaced, duplicates)
+    if not tidied["train"][0].size and not tidied["val"][0].size:
+        raise ConvexlawError(
+            f"{raw.source}: run {raw.name!r} has no finite loss: all {int(lead.sum())} are NaN or infinite"
+        )
+    side: dict[str, Stream] = {
+        c: _stream(raw, c, steps, segments, duplicates)
         for c in ("lr", "batch_size", "tokens", "grad_norm")
+        if c in raw.columns
     }
+    if "lr" in side and side["lr"][0].size and side["lr"][1].min() < 0:
+        k = int(np.argmin(side["lr"][1]))
+        raise ConvexlawError(
+            f"{raw.source}: learning rate = {side['lr'][1][k]:g} at step {side['lr'][0][k]} of run {raw.name!r} is negative; mend the log"
+        )
     columns = _assemble(raw, tidied, side)
     return TidyRun(
-        raw.name, columns, side["lr"], dict(raw.meta), [Note(raw.name, k, t) for k, t in raw.notes]
+        raw.name,
+        columns,
+        (tidied["train"][0], tidied["train"][1][:, 0]),
+        (tidied["val"][0], tidied["val"][1][:, 0]),
+        side,
+        lost,
+        raw.meta,
+        [Note(raw.name, kind, text) for kind, text in raw.notes],
     )
 
 
-def _kind(split: str) -> str:
-    return {"train": "training", "val": "validation"}[split]
-
-
-def _values(frame: pd.DataFrame, column: str) -> Floats:
-    if column not in frame:
-        return np.full(len(frame), np.nan)
-    return frame[column].to_numpy(np.float64)
-
-
-def _marks(frame: pd.DataFrame, column: str) -> Mask:
-    return frame[column].to_numpy(bool) if column in frame else np.zeros(len(frame), dtype=bool)
-
-
-def _rows(raw: RawRun, frame: pd.DataFrame, place: Sequence[int] | Ints | NDArray[np.intp]) -> str:
-    """Say where in the source these rows are, five at most."""
-    lines = frame["line"].to_numpy()[place] if "line" in frame else np.asarray(place) + 1
-    shown = ", ".join(str(int(x)) for x in lines[:5])
-    more = f" and {len(lines) - 5} more" if len(lines) > 5 else ""
-    return f"{raw.place}{'s' if len(lines) > 1 else ''} {shown}{more}"
-
-
-def _with_steps(raw: RawRun) -> pd.DataFrame:
+def _steps(raw: RawRun) -> Ints:
     """Check that ``step`` counts updates; drop rows without one."""
-    frame = raw.frame
-    given = frame["step"].to_numpy(np.float64)
+    given = raw.columns["step"].astype(np.float64, copy=False)
     absent = np.isnan(given)
     if absent.any():
-        losing = absent & (~np.isnan(_values(frame, "loss")) | ~np.isnan(_values(frame, "val_loss")))
         if absent.all():
             raise ConvexlawError(
                 f"{raw.source}: the step column of run {raw.name!r} is empty; every row needs its step"
             )
+        losing = absent & (~np.isnan(raw.values("loss")) | ~np.isnan(raw.values("val_loss")))
         if losing.any():
+            where = raw.where(np.flatnonzero(losing))
             raw.note(
-                "no_step",
-                f"{losing.sum()} rows have a loss but no step ({_rows(raw, frame, np.flatnonzero(losing))}): dropped",
+                "no_step", f"{plural(int(losing.sum()), 'row')} with a loss but no step ({where}): dropped"
             )
-        frame = frame.loc[~absent].reset_index(drop=True)
+        raw.keep(~absent)
         given = given[~absent]
+    with np.errstate(invalid="ignore"):
+        steps = given.astype(np.int64)
+    if np.array_equal(steps, given) and steps.min() >= 0 and steps.max() <= MAX_STEP:
+        return steps
     for wrong, rule in (
         (~np.isfinite(given), "is infinite"),
         (given < 0, "is negative"),
@@ -171,115 +170,101 @@ def _with_steps(raw: RawRun) -> pd.DataFrame:
         (given != np.floor(given), "is not a whole number (an epoch, or a time?)"),
     ):
         if wrong.any():
-            first = given[np.argmax(wrong)]
             raise ConvexlawError(
-                f"{raw.source}: step = {first:g} {rule} in {wrong.sum()} rows of run {raw.name!r} "
-                f"({_rows(raw, frame, np.flatnonzero(wrong))}); steps are counts of updates, 0, 1, 2, ..."
+                f"{raw.source}: step = {given[np.argmax(wrong)]:g} {rule} in {plural(int(wrong.sum()), 'row')} of run {raw.name!r} "
+                f"({raw.where(np.flatnonzero(wrong))}); steps count updates: 0, 1, 2, ..."
             )
-    return frame
+    raise ConvexlawError(f"{raw.source}: the steps of run {raw.name!r} are no counts of updates")
 
 
-def _bounds(steps: Ints, segments: Segments, lead: Mask) -> tuple[Ints, Ints]:
-    count = int(segments.ids.max()) + 1 if steps.size else 1
-    if count == 1:
-        own = steps[lead]
-        return np.array([own.min()]), np.array([own.max()])
-    starts = np.full(count, np.iinfo(np.int64).max)
-    ends = np.full(count, -1)
-    np.minimum.at(starts, segments.ids[lead], steps[lead])
-    np.maximum.at(ends, segments.ids[lead], steps[lead])
-    return starts, ends
-
-
-def _finite_rows(
-    raw: RawRun,
-    frame: pd.DataFrame,
-    steps: Ints,
-    values: Floats,
-    place: NDArray[np.intp],
-    split: str,
-    na: str,
-) -> NDArray[np.intp]:
-    bad = ~np.isfinite(values[place])
-    if not bad.any():
-        return place
-    rows = place[bad]
+def _finite(raw: RawRun, steps: Ints, values: Floats, place: NDArray[np.intp], split: str, na: str) -> Mask:
+    """Tell which of these rows have a finite loss; note or refuse the others."""
+    finite: Mask = np.isfinite(values[place])
+    if finite.all():
+        return finite
+    rows = place[~finite]
     nans = int(np.isnan(values[rows]).sum())
     what = " and ".join(f"{n} {word}" for n, word in ((nans, "NaN"), (rows.size - nans, "infinite")) if n)
-    where = f"step{'s' if rows.size > 1 else ''} {_listed(steps[rows])}"
+    what = f"{what} {_KIND[split]} loss{'es' if rows.size > 1 else ''}"
+    where = f"step{'s' if rows.size > 1 else ''} {listed(steps[rows])}"
     if na == "error":
         raise ConvexlawError(
-            f"{raw.source}: {what} {_kind(split)} loss{'es' if rows.size > 1 else ''} in run {raw.name!r} at {where} "
-            f"({_rows(raw, frame, rows)}); pass na='drop' to leave these rows out"
+            f"{raw.source}: {what} in run {raw.name!r} at {where} ({raw.where(rows)}); pass na='drop' to leave them out"
         )
-    raw.note("nan", f"{what} {_kind(split)} loss{'es' if rows.size > 1 else ''} at {where}: dropped")
-    return place[~bad]
+    raw.note("nan", f"{what} at {where}: dropped")
+    return finite
 
 
-def _listed(steps: Ints, most: int = 5) -> str:
-    """List steps, five at most."""
-    text = ", ".join(str(int(s)) for s in steps[:most])
-    return text if steps.size <= most else f"{text}, ... ({steps.size} in all, last {int(steps[-1])})"
-
-
-def _refuse_duplicates(
-    raw: RawRun, frame: pd.DataFrame, steps: Ints, place: NDArray[np.intp], split: str
-) -> None:
+def _refuse_duplicates(raw: RawRun, steps: Ints, place: NDArray[np.intp], split: str) -> None:
     own = steps[place]
+    if np.all(np.diff(own) > 0):
+        return
     unique, counts = np.unique(own, return_counts=True)
     twice = unique[counts > 1]
     if twice.size:
         rows = place[np.isin(own, twice)]
         raise ConvexlawError(
-            f"{raw.source}: run {raw.name!r} logs {twice.size} {_kind(split)} steps more than once, e.g. step {twice[0]} "
-            f"({_rows(raw, frame, rows)}); pass duplicates='later', 'earlier' or 'mean'"
+            f"{raw.source}: run {raw.name!r} logs {plural(twice.size, f'{_KIND[split]} step')} more than once, first step {twice[0]} "
+            f"({raw.where(rows)}); pass duplicates='later', 'earlier' or 'mean'"
         )
 
 
-def _note_restarts(
-    raw: RawRun, segments: Segments, replaced: dict[str, tuple[int, int, int]], duplicates: str
-) -> None:
-    if not segments.drops:
-        return
+def _merged(
+    raw: RawRun,
+    steps: Ints,
+    values: list[Floats],
+    place: NDArray[np.intp],
+    split: str,
+    segments: Segments,
+    duplicates: str,
+) -> tuple[Ints, Floats]:
+    if place.size == steps.size and not segments.drops and not segments.unsorted:
+        table = values[0][:, None] if len(values) == 1 else np.column_stack(values)
+        own, means, merged = merge_equal_steps(steps, table)
+    else:
+        own, means, merged = merge_equal_steps(steps[place], np.column_stack([v[place] for v in values]))
+    if merged:
+        why = "in both segments of a restart or " if duplicates == "mean" and segments.drops else ""
+        raw.note(
+            "equal_steps", f"{plural(merged, f'{_KIND[split]} row')} {why}at a step already logged: averaged"
+        )
+    return own, means
+
+
+def _note_restarts(raw: RawRun, segments: Segments, replaced: dict[str, Ints], duplicates: str) -> None:
     count = len(segments.drops)
     back = "; ".join(f"after step {a} back to step {b}" for a, b in segments.drops[:3]) + (
         "; ..." if count > 3 else ""
     )
     times = "once" if count == 1 else f"{count} times"
     if duplicates == "mean":
-        outcome = "steps logged twice are averaged"
-    else:
-        gone = [
-            f"{n} {_kind(s)} rows (steps {a} to {b})" if n > 1 else f"1 {_kind(s)} row (step {a})"
-            for s, (n, a, b) in replaced.items()
-        ]
-        winner = "later" if duplicates == "later" else "earlier"
-        loser = "earlier" if duplicates == "later" else "later"
-        outcome = (
-            f"the {winner} segment wins, {' and '.join(gone)} of the {loser} dropped"
-            if gone
-            else "no step is logged twice"
-        )
+        raw.note("resumed", f"resumed {times} ({back}): steps logged twice are averaged")
+        return
+    winner, loser = ("later", "earlier") if duplicates == "later" else ("earlier", "later")
+    gone = [
+        f"{plural(s.size, f'{_KIND[split]} row')} (step{f's {s.min()} to {s.max()}' if s.size > 1 else f' {s[0]}'})"
+        for split, s in replaced.items()
+    ]
+    outcome = (
+        f"the {winner} segment wins, {' and '.join(gone)} of the {loser} dropped"
+        if gone
+        else "no step is logged twice"
+    )
     raw.note("resumed", f"resumed {times} ({back}): {outcome}")
 
 
-def _stream(
-    frame: pd.DataFrame,
-    column: str,
-    steps: Ints,
-    segments: Segments,
-    starts: Ints,
-    ends: Ints,
-    duplicates: str,
-) -> tuple[Ints, Floats]:
+def _stream(raw: RawRun, column: str, steps: Ints, segments: Segments, duplicates: str) -> Stream:
     """Return the (steps, values) of a side column, finite cells only, the last logged value of every step."""
-    values = _values(frame, column)
-    place = np.flatnonzero(np.isfinite(values))
-    if place.size == 0:
-        return np.empty(0, np.int64), np.empty(0)
-    place = place[kept_rows(steps[place], segments.ids[place], starts, ends, duplicates)]
-    own, given = steps[place], values[place]
-    if np.all(np.diff(own) > 0):
+    values = raw.values(column)
+    there = np.isfinite(values)
+    if there.all() and not segments.drops:
+        own, given = steps, values
+    else:
+        place = np.flatnonzero(there)
+        if segments.drops:
+            place = place[kept_rows(steps[place], segments, duplicates, place)]
+        own, given = steps[place], values[place]
+    if own.size < 2 or np.all(np.diff(own) > 0):
         return own, given
     order = np.argsort(own, kind="stable")
     own, given = own[order], given[order]
@@ -287,10 +272,10 @@ def _stream(
     return own[last], given[last]
 
 
-def _lookup(at: Ints, stream: tuple[Ints, Floats]) -> Floats:
+def _lookup(at: Ints, stream: Stream) -> Floats:
     """Values of a stream at these steps, NaN where it has none."""
     own, values = stream
-    if own.size == at.size and np.array_equal(own, at):
+    if own is at or (own.size == at.size and np.array_equal(own, at)):
         return values
     out = np.full(at.size, np.nan)
     if own.size:
@@ -301,30 +286,36 @@ def _lookup(at: Ints, stream: tuple[Ints, Floats]) -> Floats:
 
 
 def _assemble(
-    raw: RawRun, tidied: dict[str, tuple[Ints, Floats]], side: dict[str, tuple[Ints, Floats]]
+    raw: RawRun, tidied: dict[str, tuple[Ints, Floats]], side: dict[str, Stream]
 ) -> dict[str, NDArray[Any]]:
     train, val = tidied["train"], tidied["val"]
-    columns: dict[str, NDArray[Any]] = {"step": np.concatenate((train[0], val[0]))}
+    columns: dict[str, NDArray[Any]] = {"step": _both(train[0], val[0])}
     for name, stream in side.items():
         parts = [_lookup(train[0], stream), _lookup(val[0], stream)]
         if name == "lr" and stream[0].size:
             parts = [_between(s, v, stream) for s, v in zip((train[0], val[0]), parts, strict=True)]
-        if name == "batch_size" and stream[0].size and stream[1].min() == stream[1].max():
+        elif name == "batch_size" and stream[0].size and stream[1].min() == stream[1].max():
             parts = [np.full(p.size, stream[1][0]) for p in parts]
-        if name == "grad_norm" and train[0].size:
-            parts[1] = np.full(val[0].size, np.nan)
-        columns[name] = np.concatenate(parts)
-    if "batch_size" in raw.meta and not side["batch_size"][0].size:
-        columns["batch_size"] = np.full(columns["step"].size, float(raw.meta["batch_size"]))
-    columns["loss"] = np.concatenate((train[1][:, 0], val[1][:, 0]))
-    for k, name in ((1, "loss_min"), (2, "loss_max")):
-        if name in raw.frame:
-            columns[name] = np.concatenate((train[1][:, k], np.full(val[0].size, np.nan)))
-    columns["split"] = np.repeat(np.array(["train", "val"], dtype=object), [train[0].size, val[0].size])
+        elif name == "grad_norm" and train[0].size:
+            parts[1] = np.full(val[0].size, np.nan)  # the gradient of the training batch
+        columns[name] = _both(*parts)
+    stated = raw.meta.get("batch_size")
+    if "batch_size" not in columns and isinstance(stated, (int, float)) and 0 < stated < 1e12:
+        columns["batch_size"] = np.full(columns["step"].size, float(stated))
+    columns["loss"] = _both(train[1][:, 0], val[1][:, 0])
+    for k, name in enumerate([c for c in ("loss_min", "loss_max") if c in raw.columns], 1):
+        columns[name] = _both(train[1][:, k], np.full(val[0].size, np.nan))
+    columns["val_rows"] = np.array([val[0].size])
     return columns
 
 
-def _between(steps: Ints, values: Floats, stream: tuple[Ints, Floats]) -> Floats:
+def _both(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
+    if not second.size:
+        return first
+    return np.concatenate((first, second)) if first.size else second
+
+
+def _between(steps: Ints, values: Floats, stream: Stream) -> Floats:
     """Fill absent learning rates by lines between logged points, never outside them."""
     absent = np.isnan(values)
     if not absent.any():

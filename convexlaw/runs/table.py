@@ -1,34 +1,27 @@
-"""One tidy table of any number of runs, and the notes on how it came to be."""
+"""One tidy table of any number of training runs, and the notes on how it came to be."""
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from convexlaw._files import replacing
 from convexlaw._result import Result
 from convexlaw.errors import ConvexlawError
-from convexlaw.runs import _rates
-from convexlaw.runs._columns import assign
-from convexlaw.runs._raw import Note, RawRun
-from convexlaw.runs._source import Source, expand
-from convexlaw.runs.clean import COLUMNS, EXTRA, TidyRun, tidy
-from convexlaw.runs.csv import _ROLES, _numbers, _parse, read_delimited, require, sniff, split_runs
-from convexlaw.runs.huggingface import is_trainer_state, read_trainer_state
-from convexlaw.runs.wandb import is_chart, read_chart
+from convexlaw.runs import _rates, _seeds
+from convexlaw.runs._gather import same_rows
+from convexlaw.runs._raw import Floats, Ints, Note, RawRun, listed, plural
+from convexlaw.runs._reading import raw_runs
+from convexlaw.runs.clean import COLUMNS, EXTRA, Stream, TidyRun, tidy
+from convexlaw.runs.suspects import examine, find_spikes
 
 __all__ = ["RunTable", "read_runs"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,21 +32,22 @@ class RunTable(Result):
     ----------
     frame : pandas.DataFrame
         One row a logged loss: ``run``, ``step`` (int, as logged), ``lr``, ``batch_size``, ``tokens``, ``loss`` (nats),
-        ``split`` ("train" or "val"), ``grad_norm``; NaN where a log has none. Runs in the order they were read, in each
-        the training rows by step, then the validation rows by step.
+        ``split`` ("train" or "val"), ``grad_norm``; NaN where a log has none. ``loss_min``, ``loss_max``, ``loss_std``,
+        ``seeds`` follow only where a source has ranges. Runs in the order they were read, in each the training rows by
+        step, then the validation rows by step.
     notes : list of str
         What was dropped, merged, guessed or looks wrong, as "run: sentence".
     meta : dict of str to dict
-        Per run: source, format, and what the log says of itself (weight_decay, init_std, schedule, ...).
+        Per run: source, format, the columns that were read, and what the log says of itself (weight_decay, ...).
 
     Examples
     --------
     >>> import pandas as pd
     >>> from convexlaw import read_runs
-    >>> log = pd.DataFrame({"run": "a", "step": [0, 1, 2], "lr": [1e-3, 1e-3, 5e-4], "loss": [3.0, 2.5, float("nan")]})
+    >>> log = pd.DataFrame({"run": "a", "step": [0, 1, 2], "lr": 1e-3, "loss": [3.0, 2.5, float("nan")]})
     >>> table = read_runs(log)
-    >>> table.frame[["step", "loss"]].values.tolist()
-    [[0.0, 3.0], [1.0, 2.5]]
+    >>> table.frame["loss"].tolist()
+    [3.0, 2.5]
     >>> table.notes
     ['a: 1 NaN training loss at step 2: dropped']
     """
@@ -61,7 +55,7 @@ class RunTable(Result):
     frame: pd.DataFrame
     notes: list[str] = field(default_factory=list)
     meta: dict[str, dict[str, Any]] = field(default_factory=dict)
-    _points: dict[str, tuple[Ints, Floats]] = field(default_factory=dict, repr=False)
+    _points: dict[str, Stream] = field(default_factory=dict, repr=False)
     _schedules: dict[str, Floats] = field(default_factory=dict, repr=False)
 
     _figure: ClassVar[str] = "runs:plot_runs"
@@ -76,11 +70,12 @@ class RunTable(Result):
 
     def __str__(self) -> str:
         lines = [
-            f"{len(self)} run{'s' if len(self) != 1 else ''}, {len(self.frame)} rows, {len(self.notes)} notes"
+            f"{plural(len(self), 'run')}, {plural(len(self.frame), 'row')}, {plural(len(self.notes), 'note')}"
         ]
-        lines += [
-            f"  {name}: {len(self.frame.loc[self.frame['run'] == name])} rows" for name in self.runs[:8]
-        ]
+        for row in self.summary().head(8).itertuples(index=False):
+            lines.append(
+                f"  {row.run}: steps {row.first_step} to {row.last_step}, final loss {row.final_loss:.4g}"
+            )
         if len(self) > 8:
             lines.append(f"  ... and {len(self) - 8} more")
         return "\n".join(lines)
@@ -94,12 +89,70 @@ class RunTable(Result):
         with replacing(path) as tmp:
             self.frame.to_csv(tmp, index=False)
 
-    def _checked(self, run: str) -> str:
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Write the tidy frame as parquet (needs pyarrow), whole or not at all."""
+        try:
+            import pyarrow  # noqa: F401
+        except ImportError:
+            raise ConvexlawError(
+                "writing parquet needs pyarrow; install convexlaw[parquet], or write CSV"
+            ) from None
+        with replacing(path) as tmp:
+            self.frame.to_parquet(tmp, index=False)
+
+    def summary(self) -> pd.DataFrame:
+        """Describe every run in one row.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``run, rows, first_step, last_step, peak_lr, batch_size`` (the largest), ``tokens`` (the last), ``final_loss``
+            (training), ``final_val_loss``, ``notes`` (how many).
+        """
+        counts: dict[str, int] = {}
+        for note in self.notes:
+            counts[getattr(note, "run", "")] = counts.get(getattr(note, "run", ""), 0) + 1
+        rows = []
+        for run, own in self.frame.groupby("run", sort=False):
+            train, val = (
+                own["loss"].to_numpy()[(own["split"] == split).to_numpy()] for split in ("train", "val")
+            )
+            rates = self._schedules.get(str(run), self._points[str(run)][1])
+            rows.append(
+                {
+                    "run": run,
+                    "rows": len(own),
+                    "first_step": int(own["step"].min()),
+                    "last_step": int(own["step"].max()),
+                    "peak_lr": float(rates.max()) if rates.size else np.nan,
+                    "batch_size": own["batch_size"].max(),
+                    "tokens": own["tokens"].max(),
+                    "final_loss": train[-1] if train.size else np.nan,
+                    "final_val_loss": val[-1] if val.size else np.nan,
+                    "notes": counts.get(str(run), 0),
+                }
+            )
+        return pd.DataFrame(rows)
+
+    def _known(self, run: str) -> str:
         if run not in self.meta:
             raise ConvexlawError(
-                f"run {run!r} is not in this table; it holds {', '.join(self.runs[:10]) or 'no runs'}"
+                f"run {run!r} is not in this table; it holds {listed(self.runs, 10) or 'no runs'}"
             )
         return run
+
+    def _names(self, runs: str | Iterable[str]) -> list[str]:
+        names: dict[str, None] = {}
+        for pattern in [runs] if isinstance(runs, str) else list(runs):
+            hits = (
+                [pattern] if pattern in self.meta else [n for n in self.runs if fnmatchcase(n, str(pattern))]
+            )
+            if not hits:
+                raise ConvexlawError(
+                    f"no run matches {pattern!r}; there are {listed(self.runs, 10) or 'none'}"
+                )
+            names.update(dict.fromkeys(hits))
+        return [n for n in self.runs if n in names]
 
     def select(self, runs: str | Iterable[str]) -> RunTable:
         """Keep the runs with these names or globs.
@@ -109,52 +162,44 @@ class RunTable(Result):
         runs : str or iterable of str
             Names, or patterns with ``*``, ``?`` and ``[...]`` (a name that matches exactly wins).
 
+        Returns
+        -------
+        RunTable
+
         Raises
         ------
         ConvexlawError
             A name or pattern that matches nothing.
         """
-        wanted = [runs] if isinstance(runs, str) else list(runs)
-        names: dict[str, None] = {}
-        for pattern in wanted:
-            hits = (
-                [pattern] if pattern in self.meta else [n for n in self.runs if fnmatchcase(n, str(pattern))]
-            )
-            if not hits:
-                raise ConvexlawError(
-                    f"no run matches {pattern!r}; there are {', '.join(self.runs[:10]) or 'none'}"
-                )
-            names.update(dict.fromkeys(hits))
-        keep = [n for n in self.runs if n in names]
+        keep = self._names(runs)
         return replace(
             self,
             frame=self.frame.loc[self.frame["run"].isin(keep)].reset_index(drop=True),
-            notes=[n for n in self.notes if getattr(n, "run", "") in names],
+            notes=[n for n in self.notes if getattr(n, "run", "") in keep],
             meta={n: self.meta[n] for n in keep},
             _points={n: self._points[n] for n in keep},
-            _schedules={n: s for n, s in self._schedules.items() if n in names},
+            _schedules={n: s for n, s in self._schedules.items() if n in keep},
         )
 
     def notes_for(self, run: str) -> list[str]:
         """Return the notes of one run, without its name."""
-        self._checked(run)
+        self._known(run)
         return [getattr(n, "text", n) for n in self.notes if getattr(n, "run", None) == run]
 
     def curve(self, run: str, split: str = "train") -> tuple[Ints, Floats]:
         """Return the (steps, losses) of one run and split ("train" or "val"), by step; empty where it has none."""
-        self._checked(run)
-        if split not in ("train", "val"):
-            raise ConvexlawError(f"split = {split!r} must be 'train' or 'val'")
+        self._known(run)
+        _check_choice("split", split, ("train", "val"))
         rows = self.frame.loc[(self.frame["run"] == run) & (self.frame["split"] == split)]
         return rows["step"].to_numpy(np.int64), rows["loss"].to_numpy(np.float64)
 
     def last_step(self, run: str) -> int:
         """Return the last step of a run with a loss."""
-        return int(self.frame.loc[self.frame["run"] == self._checked(run), "step"].max())
+        return int(self.frame.loc[self.frame["run"] == self._known(run), "step"].max())
 
     def has_lr(self, run: str) -> bool:
         """Tell whether :meth:`dense_lr` has anything to go by."""
-        return self._checked(run) in self._schedules or self._points[run][0].size > 0
+        return self._known(run) in self._schedules or self._points[run][0].size > 0
 
     def dense_lr(self, run: str) -> Floats:
         """Learning rate of every step from 0 to the last step of a run that has a loss.
@@ -180,8 +225,107 @@ class RunTable(Result):
         return _rates.dense(run, self.last_step(run), self._points[run], self._schedules.get(run))
 
     def with_schedule(self, schedule: Any) -> RunTable:
-        """Return the same table with learning rates given: an array for all runs, run -> array (names or globs), or a function of the run's name."""
-        return _scheduled(self, schedule)
+        """Return the same table with learning rates given.
+
+        Parameters
+        ----------
+        schedule : array, mapping of run or glob to array, or function of the run's name
+            Learning rate of every step, 0-based.
+
+        Returns
+        -------
+        RunTable
+        """
+        found = {run: lr for run in self.runs if (lr := _rates.schedule_for(schedule, run)) is not None}
+        if not found:
+            raise ConvexlawError(f"schedule names none of the runs {listed(self.runs, 10)}")
+        frame = self.frame.copy()
+        rates = frame["lr"].to_numpy(np.float64, copy=True)
+        for run, lr in found.items():
+            rows = np.flatnonzero((frame["run"] == run).to_numpy())
+            dense = _rates.dense(run, self.last_step(run), self._points[run], lr)
+            rates[rows] = dense[frame["step"].to_numpy()[rows]]
+        frame["lr"] = rates
+        kept = [
+            n
+            for n in self.notes
+            if getattr(n, "run", "") not in found or getattr(n, "kind", "") not in _RATE_KINDS
+        ]
+        table = replace(self, frame=frame, notes=kept, _schedules={**self._schedules, **found})
+        return _with_rate_notes(table, list(found))
+
+    @property
+    def spikes(self) -> pd.DataFrame:
+        """Training rows far above the rows on both sides: ``run, step, loss``."""
+        parts = []
+        for run in self.runs:
+            steps, losses = self.curve(run)
+            at = find_spikes(steps, losses)
+            parts.append(pd.DataFrame({"run": [run] * at.size, "step": steps[at], "loss": losses[at]}))
+        return pd.concat(parts, ignore_index=True)
+
+    def drop_spikes(self) -> RunTable:
+        """Return the same table without the rows of :attr:`spikes`, with a note that counts them."""
+        spikes = self.spikes
+        gone = pd.MultiIndex.from_frame(spikes[["run", "step"]])
+        rows = (
+            pd.MultiIndex.from_frame(self.frame[["run", "step"]]).isin(gone)
+            & (self.frame["split"] == "train").to_numpy()
+        )
+        notes = [n for n in self.notes if getattr(n, "kind", "") != "spikes"]
+        for run, own in spikes.groupby("run", sort=False):
+            notes.append(
+                Note(
+                    str(run), "spikes", f"{plural(len(own), 'spike')} dropped, at step {listed(own['step'])}"
+                )
+            )
+        return replace(self, frame=self.frame.loc[~rows].reset_index(drop=True), notes=notes)
+
+    def pool_seeds(self, groups: Mapping[str, str | Sequence[str]] | None = None) -> RunTable:
+        """Average the seeds of each run; the spread goes into ``loss_min``, ``loss_max``, ``loss_std``, ``seeds``.
+
+        Parameters
+        ----------
+        groups : mapping of new name to names or globs, optional
+            Without it, runs whose names differ by a seed alone (``a_seed1``, ``a_seed2``; ``a/s1``, ``a/s2``).
+
+        Returns
+        -------
+        RunTable
+            Pooled runs in the place of the first of their seeds, over the steps that all of them logged.
+
+        Raises
+        ------
+        ConvexlawError
+            Nothing to pool, seeds without a common step, or runs whose learning rates differ.
+        """
+        if groups is None:
+            chosen = _seeds.seed_groups(self.runs, self.meta)
+            if not chosen:
+                raise ConvexlawError(
+                    f"no two runs among {listed(self.runs, 10)} differ by a seed alone; pass groups={{name: glob}}"
+                )
+        else:
+            chosen = {name: self._names(patterns) for name, patterns in groups.items()}
+        frame, metas, notes = _seeds.pool(self, chosen)
+        first = {members[0]: base for base, members in chosen.items()}
+        gone = {m for members in chosen.values() for m in members}
+        order = [first.get(run, run) for run in self.runs if run in first or run not in gone]
+        rest = self.frame.loc[~self.frame["run"].isin(gone)]
+        every = {run: rows for part in (rest, frame) for run, rows in part.groupby("run", sort=False)}
+        origin = {base: members[0] for base, members in chosen.items()}
+        return RunTable(
+            pd.concat([every[run] for run in order], ignore_index=True),
+            [n for n in self.notes if getattr(n, "run", "") not in gone and getattr(n, "kind", "") != "seeds"]
+            + notes,
+            {run: metas.get(run, self.meta.get(run, {})) for run in order},
+            {run: self._points[origin.get(run, run)] for run in order},
+            {
+                run: self._schedules[origin.get(run, run)]
+                for run in order
+                if origin.get(run, run) in self._schedules
+            },
+        )
 
 
 def read_runs(
@@ -196,17 +340,19 @@ def read_runs(
 
     Parameters
     ----------
-    source : path, glob, folder, "-", frame, or a list of these
-        Files are recognised by content. A frame needs ``step`` and ``loss`` (or ``val_loss``), and may have ``run``, ``lr``,
-        ``batch_size``, ``tokens``, ``split``, ``grad_norm``.
-    schedule : array, mapping of run to array, or function of the run's name, optional
-        Learning rate of every step, 0-based, where a log has none or only a thinned one.
+    source : path, glob, folder, "-", frame, or a list of these (or a mapping of run to one of these)
+        Files are recognised by content: CSV in any dialect, JSON and JSONL, parquet, TensorBoard event files, W&B chart and
+        history exports, Hugging Face trainer states, Lightning metrics, MLflow metric files, each also gzipped. A frame
+        needs ``step`` and ``loss`` (or ``val_loss``), and may have ``run``, ``lr``, ``batch_size``, ``tokens``, ``split``,
+        ``grad_norm``.
+    schedule : array, mapping of run or glob to array, or function of the run's name, optional
+        Learning rate of every step, 0-based, where a log has none or only some of them.
     duplicates : {"later", "earlier", "mean", "error"}
         Which segment of a resumed run wins where both logged a step.
     na : {"drop", "error"}
         What to do with losses that are NaN or infinite.
-    loss_scale : float, or mapping of run to float
-        Training losses are divided by it, e.g. the number of micro-batches a log has summed over.
+    loss_scale : float, or mapping of run or glob to float
+        Training losses are divided by it, e.g. by the number of micro-batches a log has summed over.
 
     Returns
     -------
@@ -220,21 +366,49 @@ def read_runs(
     Examples
     --------
     >>> import pandas as pd
+    >>> from convexlaw import read_runs
     >>> read_runs(pd.DataFrame({"iter": [0, 10], "train/loss": [4.0, 3.0], "learning_rate": 1e-3})).frame["lr"].tolist()
     [0.001, 0.001]
     """
     _check_choice("duplicates", duplicates, ("later", "earlier", "mean", "error"))
     _check_choice("na", na, ("drop", "error"))
-    raws, notes = _raw_runs(source)
-    _unique_names(raws)
+    raws, notes = raw_runs(source)
     done = []
     for raw in raws:
-        scale = _scale_for(loss_scale, raw.name)
-        done.append(tidy(raw, duplicates, na, scale))
+        run = tidy(raw, duplicates, na, _scale_for(loss_scale, raw.name))
+        run.notes += [Note(run.name, kind, text) for kind, text in examine(run, raw.kind)]
+        done.append(run)
+    for raw, earlier in same_rows(raws) if len(raws) > 1 else ():
+        notes.append(
+            Note(
+                raw.name,
+                "same_rows",
+                f"holds the same {plural(len(raw), 'row')} as {earlier.name}: leave one of them out of a fit",
+            )
+        )
     table = _table(raws, done, notes)
-    if schedule is not None:
-        table = _scheduled(table, schedule)
-    return _with_rate_notes(table)
+    for base, members in _seeds.seed_groups(table.runs, table.meta).items():
+        table.notes.append(
+            Note(
+                "",
+                "seeds",
+                f"{len(members)} runs differ by their seed alone ({listed(members, 3)}): pool_seeds() makes one run {base!r} of them",
+            )
+        )
+    return table.with_schedule(schedule) if schedule is not None else _with_rate_notes(table, table.runs)
+
+
+_RATE_KINDS = (
+    "no_lr",
+    "trailing_zero",
+    "lr_start",
+    "lr_gaps",
+    "lr_jump",
+    "lr_end",
+    "late_lr",
+    "schedule",
+    "schedule_end",
+)
 
 
 def _check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
@@ -248,7 +422,7 @@ def _scale_for(scale: Any, run: str) -> float:
     try:
         value = float(scale)
     except (TypeError, ValueError):
-        value = float("nan")
+        value = np.nan
     if not (np.isfinite(value) and value > 0):
         raise ConvexlawError(
             f"loss_scale = {scale!r} for run {run!r} must be a finite number > 0 (losses are divided by it)"
@@ -256,134 +430,42 @@ def _scale_for(scale: Any, run: str) -> float:
     return value
 
 
-def _raw_runs(source: Any) -> tuple[list[RawRun], list[Note]]:
-    if isinstance(source, pd.DataFrame):
-        return _from_frame(source), []
-    if isinstance(source, (str, os.PathLike)):
-        sources = list(expand(source))
-        raws: list[RawRun] = []
-        notes: list[Note] = []
-        for one in sources:
-            try:
-                raws += _from_file(one)
-            except ConvexlawError as error:
-                if one.listed:
-                    raise
-                notes.append(Note("", "skipped", f"skipped: {error}"))
-            finally:
-                one.forget()
-        if not raws:
-            raise ConvexlawError(
-                f"{source}: no training log among {len(sources)} files"
-                + (f"; first: {notes[0]}" if notes else "")
-            )
-        return raws, notes
-    if isinstance(source, Iterable):
-        raws, notes = [], []
-        for part in source:
-            more, said = _raw_runs(part)
-            raws += more
-            notes += said
-        if raws:
-            return raws, notes
-        raise ConvexlawError("source is an empty list; pass at least one file, folder, glob or frame")
-    raise ConvexlawError(f"source of type {type(source).__name__} is no path, glob, frame, or list of these")
-
-
-def _from_frame(frame: pd.DataFrame) -> list[RawRun]:
-    header = [str(c) for c in frame.columns]
-    chosen, remarks = assign(header, _ROLES)
-    require(header, chosen, "frame")
-    table = pd.DataFrame({role: frame.iloc[:, place].to_numpy() for role, place in chosen.items()})
-    for column in table.columns:
-        if column not in ("run", "split", "seed"):
-            table[column] = _numbers(table[column], column, "frame", sniff(b"a,b\n1,2\n"))  # type: ignore[arg-type]
-    runs = split_runs(table, "frame", "run", "frame", {})
-    for run in runs:
-        run.place = "row"
-        for remark in remarks:
-            run.note("columns", remark)
-    return runs
-
-
-def _from_file(source: Source) -> list[RawRun]:
-    data = source.read()
-    start = data[:64].lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
-    if start == b"{":
-        try:
-            value = json.loads(data)
-        except (ValueError, RecursionError) as error:
-            raise ConvexlawError(f"{source.label}: not whole JSON ({error})") from None
-        if is_trainer_state(value):
-            return read_trainer_state(value, source.label, source.name)
-        raise ConvexlawError(f"{source.label}: JSON without log_history")
-    dialect = sniff(data)
-    if dialect is None:
-        raise ConvexlawError(f"{source.label}: neither a table nor a trainer_state.json")
-    if is_chart(dialect.header):
-        places = {str(k): k for k in range(len(dialect.header))}
-        table = _parse(data, dialect, source.label, places)
-        for column in list(table.columns):
-            table[column] = _numbers(table[column], dialect.header[int(column)], source.label, dialect)
-        return read_chart(table, dialect.header, source.label)
-    return read_delimited(data, source.label, source.name, dialect)
-
-
-def _unique_names(raws: list[RawRun]) -> None:
-    count: dict[str, int] = {}
-    for raw in raws:
-        count[raw.name] = count.get(raw.name, 0) + 1
-    used = {n for n, c in count.items() if c == 1}
-    for raw in raws:
-        if count[raw.name] > 1:
-            base = os.path.basename(raw.source) if raw.name != os.path.basename(raw.source) else raw.source  # noqa: PTH119
-            name, k = base, 2
-            while name in used:
-                name, k = f"{base} ({k})", k + 1
-            raw.name = name
-            used.add(name)
-
-
 def _table(raws: list[RawRun], done: list[TidyRun], notes: list[Note]) -> RunTable:
-    extra = [c for c in EXTRA if any(c in d.columns for d in done)]
     sizes = [d.columns["step"].size for d in done]
-    data: dict[str, Any] = {"run": np.repeat(np.array([d.name for d in done], dtype=object), sizes)}
+    extra = [c for c in EXTRA if any(c in d.columns for d in done)]
+    data: dict[str, Any] = {"run": _repeated([d.name for d in done], sizes)}
     for column in (*COLUMNS[1:], *extra):
+        if column == "split":
+            vals = [d.val[0].size for d in done]
+            counts = [n for size, val in zip(sizes, vals, strict=True) for n in (size - val, val)]
+            data[column] = _repeated(["train", "val"] * len(done), counts)
+            continue
         parts = [
             d.columns[column] if column in d.columns else np.full(n, np.nan)
             for d, n in zip(done, sizes, strict=True)
         ]
-        data[column] = np.concatenate(parts)
-    every: list[str] = [*notes]
+        data[column] = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    every: list[str] = [*(n for n in notes if not n.run)]
     for d in done:
-        every += d.notes
+        every += [*d.notes, *(n for n in notes if n.run == d.name)]
     return RunTable(
-        pd.DataFrame(data),
+        pd.DataFrame(data, copy=False),
         every,
         {d.name: {"source": r.source, "format": r.kind, **d.meta} for r, d in zip(raws, done, strict=True)},
-        {d.name: d.lr_points for d in done},
+        {d.name: d.side.get("lr", (np.empty(0, np.int64), np.empty(0))) for d in done},
     )
 
 
-def _scheduled(table: RunTable, schedule: Any) -> RunTable:
-    given = {run: _rates.schedule_for(schedule, run) for run in table.runs}
-    found = {run: lr for run, lr in given.items() if lr is not None}
-    if not found:
-        raise ConvexlawError(f"schedule names none of the runs {', '.join(table.runs[:10])}")
-    frame = table.frame.copy()
-    for run, lr in found.items():
-        dense = _rates.dense(run, table.last_step(run), table._points[run], lr)
-        rows = frame["run"] == run
-        frame.loc[rows, "lr"] = dense[frame.loc[rows, "step"].to_numpy()]
-    return replace(table, frame=frame, _schedules={**table._schedules, **found})
+def _repeated(words: list[str], counts: list[int]) -> Any:
+    return pd.array(words, dtype="str").repeat(counts)
 
 
-def _with_rate_notes(table: RunTable) -> RunTable:
-    notes = list(table.notes)
+def _with_rate_notes(table: RunTable, runs: Sequence[str]) -> RunTable:
+    more = {}
+    for run in runs:
+        found = _rates.rate_notes(table.last_step(run), table._points[run], table._schedules.get(run))
+        more[run] = [Note(run, kind, text) for kind, text in found]
+    notes: list[str] = [n for n in table.notes if not getattr(n, "run", "")]
     for run in table.runs:
-        if run not in table._schedules:
-            notes += [
-                Note(run, kind, text)
-                for kind, text in _rates.rate_note(table.last_step(run), table._points[run])
-            ]
+        notes += [n for n in table.notes if getattr(n, "run", "") == run] + list(more.get(run, []))
     return replace(table, notes=notes)

@@ -1,97 +1,152 @@
-"""Weights & Biases: chart exports (``run - metric`` columns)."""
+"""Weights & Biases: chart exports (``run - metric`` columns) and history exports (``_step``, mostly empty cells)."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
-import pandas as pd
+from numpy.typing import NDArray
 
-from convexlaw.errors import ConvexlawError
 from convexlaw.runs._columns import metric_role, normal
-from convexlaw.runs._raw import RawRun
-from convexlaw.runs._source import printable
+from convexlaw.runs._raw import Floats, NotALog, RawRun, listed, plural, printable
 
-__all__ = ["is_chart", "read_chart"]
+__all__ = ["is_chart", "note_history", "read_chart"]
 
 _BOUND = re.compile(r"__(MIN|MAX)$")
+_KEPT = ("step", "loss", "val_loss", "lr", "tokens", "grad_norm", "batch_size")
 
 
-def is_chart(header: list[str]) -> bool:
-    """Tell a chart export: a step column, and every other column named ``run - metric``."""
-    others = [h for h in header[1:] if h]
-    return len(header) > 1 and bool(others) and all(" - " in h for h in others)
+def is_chart(header: Sequence[str]) -> bool:
+    """Tell a chart export: an axis, and every other column named ``run - metric``."""
+    others = header[1:]
+    return bool(others) and " - " not in header[0] and all(" - " in h for h in others)
 
 
 def _parts(column: str) -> tuple[str, str, str]:
     """Return (run, metric, bound) of a column; a run may hold " - " itself, so the last one parts."""
     bound = _BOUND.search(column)
-    base = column[: bound.start()] if bound else column
-    run, _, metric = base.rpartition(" - ")
-    return run, metric, bound[1] if bound else ""
+    run, _, metric = (column[: bound.start()] if bound else column).rpartition(" - ")
+    return run, metric, bound[1].lower() if bound else ""
 
 
-def read_chart(table: pd.DataFrame, header: list[str], label: str) -> list[RawRun]:
-    """Read a chart export whose columns stand in the order of ``header``.
+def read_chart(
+    header: Sequence[str],
+    numbers: Callable[[int], Floats],
+    label: str,
+    place: str,
+    lines: NDArray[np.int64] | None,
+) -> list[RawRun]:
+    """Read a chart export.
+
+    Parameters
+    ----------
+    header : sequence of str
+        The axis, then ``run - metric``, ``run - metric__MIN``, ``run - metric__MAX``.
+    numbers : callable
+        A column's values by its place.
+    label, place : str
+        The source and its rows in messages.
+    lines : (n,) int array or None
+        Places of the rows.
 
     Raises
     ------
-    ConvexlawError
-        No column of a loss.
+    NotALog
+        No column of a loss or a learning rate, or an axis that does not count updates.
     """
-    axis = normal(header[0])
-    step = table.iloc[:, 0].to_numpy(np.float64)
-    found: dict[str, dict[str, np.ndarray]] = {}
-    unknown: set[str] = set()
-    for place, column in enumerate(header[1:], 1):
-        run, metric, bound = _parts(column)
+    found: dict[str, dict[str, Floats]] = {}
+    unknown: dict[str, None] = {}
+    for column, name in enumerate(header[1:], 1):
+        owner, metric, bound = _parts(name)
         role = metric_role(metric)
-        if role is None:
-            unknown.add(metric)
+        if role is None or role[0] not in _KEPT:
+            unknown[printable(metric, 40)] = None
             continue
-        key = role[0] + (f"_{bound.lower()}" if bound else "")
-        found.setdefault(run, {})[key] = table.iloc[:, place].to_numpy(np.float64)
+        key = f"{role[0]}_{bound}" if bound else role[0]
+        found.setdefault(printable(owner), {}).setdefault(key, numbers(column))
+    if not any(c in columns for columns in found.values() for c in ("loss", "val_loss", "lr")):
+        raise NotALog(
+            f"{label}: a chart of {listed(unknown) or 'nothing known'}; export the chart of a loss or a learning rate"
+        )
+    axis = metric_role(header[0])
+    first = numbers(0)
     runs = []
     for name, columns in found.items():
-        if "loss" not in columns and "val_loss" not in columns and "lr" not in columns:
-            continue
-        data = {
-            "step": step,
-            **{
-                k: v
-                for k, v in columns.items()
-                if k in ("loss", "val_loss", "lr", "tokens", "grad_norm", "batch_size")
-            },
-        }
-        frame = pd.DataFrame(data)
-        frame["line"] = np.arange(len(frame)) + 2
-        own = frame.drop(columns=["step", "line"]).notna().any(axis=1).to_numpy()
-        run = RawRun(name, label, frame.loc[own].reset_index(drop=True), "wandb_chart")
-        _bounds(run, columns, own)
-        if axis not in ("step", "_step", "global_step", "trainer/global_step", "train/global_step"):
-            run.meta["axis"] = header[0]
+        own = dict(columns)
+        if axis is not None and axis[0] == "tokens":
+            own.setdefault("tokens", first)
+        elif axis is not None and axis[0] == "step":
+            own["step"] = first
+        if "step" not in own:
+            raise NotALog(
+                f"{label}: the axis of this chart is {printable(header[0], 40)!r}, not a count of updates; export it with Step (or "
+                "trainer/global_step) as the x axis"
+            )
+        data: dict[str, NDArray[Any]] = {c: own[c] for c in _KEPT if c in own}
+        data["line"] = lines if lines is not None else np.arange(1, first.size + 1)
+        run = RawRun(name, label, data, "wandb_chart", place=place, group=f"chart:{name}", named=True)
+        _bounds(run, own)
+        metrics = [c for c in data if c not in ("step", "line", "tokens")]
+        run.keep(np.logical_or.reduce([~np.isnan(run.columns[c]) for c in metrics]))
         runs.append(run)
-    if not runs:
-        metrics = ", ".join(sorted(printable(m, 40) for m in unknown)[:8])
-        raise ConvexlawError(
-            f"{label}: a chart export of {metrics or 'nothing'}; export the chart of a loss (train/loss, val/loss)"
-        )
     return runs
 
 
-def _bounds(run: RawRun, columns: dict[str, np.ndarray], own: np.ndarray) -> None:
-    """Drop __MIN and __MAX that repeat the value; keep and flag those that are a real range (a grouped chart)."""
-    if "loss" not in columns or "loss_min" not in columns or "loss_max" not in columns:
+def _bounds(run: RawRun, columns: dict[str, Floats]) -> None:
+    """Drop ``__MIN`` and ``__MAX`` that repeat the value; keep and flag those that are a real range (a grouped chart)."""
+    if not {"loss", "loss_min", "loss_max"} <= columns.keys():
         return
-    value, low, high = (columns[k][own] for k in ("loss", "loss_min", "loss_max"))
-    apart = np.isfinite(value) & ((low != value) | (high != value)) & ~(np.isnan(low) & np.isnan(high))
+    value, low, high = (columns[k] for k in ("loss", "loss_min", "loss_max"))
+    apart = np.isfinite(value) & ((low < value) | (high > value))
     if not apart.any():
         return
-    run.frame = run.frame.assign(loss_min=low, loss_max=high)
+    run.columns["loss_min"], run.columns["loss_max"] = low, high
     with np.errstate(invalid="ignore", over="ignore"):
-        width = float(np.nanmax(high[apart] - low[apart]))
+        width = float(np.max(high[apart] - low[apart]))
     run.note(
         "grouped",
-        f"{int(apart.sum())} of {int(np.isfinite(value).sum())} points are means with a range (widest {width:.3g}): a grouped or binned "
-        "chart; the range is kept in loss_min, loss_max; export single runs for a fit",
+        f"{int(apart.sum())} of {plural(int(np.isfinite(value).sum()), 'point')} are means over a range (widest {width:.3g} nats): a "
+        "grouped, smoothed or binned chart; the range is kept in loss_min and loss_max, export single runs to fit them",
     )
+
+
+def note_history(
+    header: Sequence[str], chosen: dict[str, int], columns: dict[str, NDArray[Any]]
+) -> list[tuple[str, str]]:
+    """Say how a history export was read; an empty list where the table is none."""
+    names = [normal(h) for h in header]
+    if "_step" not in names or not {"_runtime", "_timestamp"} & set(names):
+        return []
+    notes = []
+    step = columns["step"]
+    used = header[chosen["step"]]
+    if normal(used) != "_step":
+        span = f"{np.nanmin(step):.0f} to {np.nanmax(step):.0f}" if np.isfinite(step).any() else "empty"
+        notes.append(
+            (
+                "step_column",
+                f"step is {printable(used, 40)!r} ({span}); '_step' counts calls of log() ({step.size} rows) and is left aside",
+            )
+        )
+    else:
+        others = [n for n in names if n.endswith("global_step")]
+        if not others:
+            notes.append(
+                (
+                    "step_column",
+                    "step is '_step', which counts calls of log(): right only if each update logs once",
+                )
+            )
+    loss = columns.get("loss", columns.get("val_loss"))
+    if loss is not None:
+        blank = int(np.isnan(loss).sum())
+        if blank:
+            notes.append(
+                (
+                    "history",
+                    f"{blank} of {loss.size} history rows carry no training loss (other metrics have rows of their own)",
+                )
+            )
+    return notes

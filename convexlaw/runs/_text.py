@@ -1,0 +1,332 @@
+"""Delimited text before it is parsed: its encoding, its dialect, and lines that do not belong in a table."""
+
+from __future__ import annotations
+
+import array
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from convexlaw.errors import ConvexlawError
+from convexlaw.runs._columns import metric_role
+from convexlaw.runs._raw import Ints, listed, plural, printable
+from convexlaw.runs._source import Source
+
+__all__ = ["Dialect", "Text", "sniff"]
+
+_META_LINE = re.compile(r"^#\s*([A-Za-z_][\w .\-/]{0,80}?)\s*[:=]\s*(.*?)\s*$")
+_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
+_THOUSANDS_POINT = re.compile(r"[+-]?\d{1,3}(\.\d{3})+(,\d+)?")
+_WIDEST = 4_000_000  # characters of a header line
+
+
+@dataclass
+class Dialect:
+    """How a delimited text is written; ``skip`` lines (comments, blanks) stand above the header."""
+
+    delimiter: str
+    header: list[str]
+    skip: int = 0
+    decimal: str = "."
+    thousands: str | None = None
+    meta: dict[str, Any] = field(default_factory=dict)
+
+
+def cells_of(line: str, delimiter: str) -> list[str]:
+    """Part one line into stripped cells; an empty list where its quotes do not close."""
+    if delimiter == " ":
+        return line.split()
+    try:
+        return [h.strip() for h in next(csv.reader([line], delimiter=delimiter, strict=True))]
+    except (csv.Error, StopIteration):
+        return []
+
+
+def sniff(text: str) -> Dialect | None:
+    """Find delimiter, decimal sign and header of a delimited text; None where there is no table.
+
+    Parameters
+    ----------
+    text : str
+        The beginning of the content.
+    """
+    lines = re.split(r"\r\n|\n|\r", text)
+    skip, meta = 0, {}
+    for line in lines:
+        if line.startswith("#"):
+            found = _META_LINE.match(line)
+            if found:
+                meta[found[1].strip().replace(" ", "_")] = _value(found[2])
+        elif line.strip():
+            break
+        skip += 1
+    body = [line for line in lines[skip : skip + 300] if line.strip()]
+    if not body or len(body[0]) > _WIDEST:
+        return None
+    best: tuple[tuple[int, int], str, list[str]] | None = None
+    for delimiter in (",", ";", "\t", "|", " "):
+        header = cells_of(body[0], delimiter)
+        known = sum(metric_role(h) is not None or " - " in h for h in header)
+        if len(header) < 2 or (delimiter == " " and known < 2):
+            continue
+        if best is None or (known, len(header)) > best[0]:
+            best = (known, len(header)), delimiter, header
+    if best is None:
+        return None
+    _, delimiter, header = best
+    dialect = Dialect(delimiter, header, skip, meta=meta)
+    if delimiter != ",":
+        cells = [c for line in body[1:-1] or body[1:] for c in cells_of(line, delimiter)]
+        if any(_DECIMAL_COMMA.fullmatch(c) for c in cells):
+            dialect.decimal = ","
+            if any(_THOUSANDS_POINT.fullmatch(c) for c in cells):
+                dialect.thousands = "."
+    return dialect
+
+
+def _value(text: str) -> Any:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return printable(text, 2000)
+    return value if value is None or isinstance(value, (int, float, bool, str)) else printable(text, 2000)
+
+
+class Text:
+    """A delimited text whose lines all have as many cells as its header.
+
+    Parameters
+    ----------
+    source : Source
+
+    Attributes
+    ----------
+    dialect : Dialect or None
+        None where there is no table.
+    encoding : str
+        Of the bytes that :meth:`open` yields.
+    lines : (rows,) int array or None
+        Line of every row; None: the rows follow the header line by line.
+    notes : list of (kind, sentence)
+        Encodings, cut last lines, headers repeated inside.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._content: bytes | None = None
+        self.label = source.label
+        self.encoding = "utf-8"
+        self.lines: Ints | None = None
+        self.notes: list[tuple[str, str]] = []
+        self._decode()
+        self.dialect = sniff(self._head().decode(self.encoding, errors="replace").lstrip("\ufeff"))
+
+    def _head(self) -> bytes:
+        return self._content[:262144] if self._content is not None else self._source.head()
+
+    def open(self) -> BinaryIO:
+        """Open the bytes."""
+        return self._source.stream() if self._content is None else io.BytesIO(self._content)
+
+    def _decode(self) -> None:
+        head = self._source.head()
+        sample = head[:4096]
+        name = ""
+        if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+            name = "utf-16"
+        elif len(sample) >= 8 and sample.count(b"\0") > 0.3 * len(sample):
+            name = "utf-16-le" if sample[1::2].count(b"\0") > sample[::2].count(b"\0") else "utf-16-be"
+        if not name:
+            return
+        try:
+            self._content = self._source.data().decode(name).lstrip("\ufeff").encode()
+        except UnicodeDecodeError as error:
+            raise ConvexlawError(
+                f"{self.label}: not whole UTF-16 text ({error.reason} at byte {error.start}); save it as UTF-8"
+            ) from None
+        self.notes.append(("encoding", "UTF-16 text"))
+
+    def inspect(self) -> None:
+        """Check every line in one pass over the bytes; go line by line only where something is odd.
+
+        Raises
+        ------
+        ConvexlawError
+            Zero bytes, lines with more or fewer cells than the header, quotes that never close.
+        """
+        dialect = self.dialect
+        assert dialect is not None
+        end = b"\n" if b"\n" in self._head() or b"\r" not in self._head() else b"\r"
+        delimiter = dialect.delimiter.encode()
+        count = {"end": 0, "delimiter": 0, "quote": 0, "zero": 0, "comment": 0, "header": 0}
+        ascii_only, tail, compact = True, b"", True
+        header_line = self._head().removeprefix(b"\xef\xbb\xbf").splitlines()[dialect.skip]
+        rule = bytes(set(range(256)) - set(delimiter + end))
+        with self.open() as file:
+            first = [file.readline() if end == b"\n" else b"" for _ in range(dialect.skip + 1)]
+            if end == b"\r":
+                file.seek(0)
+            while chunk := file.read(1 << 22):
+                if end == b"\n":
+                    chunk += file.readline()
+                count["end"] += chunk.count(end)
+                count["delimiter"] += chunk.count(delimiter)
+                count["quote"] += chunk.count(b'"')
+                count["zero"] += chunk.count(b"\0")
+                count["comment"] += chunk.count(b"\n#") + chunk.startswith(b"#")
+                count["header"] += chunk.count(b"\n" + header_line) + chunk.startswith(header_line)
+                ascii_only = ascii_only and chunk.isascii()
+                tail = chunk[-65536:]
+                if compact and not count["quote"]:
+                    marks = chunk.translate(None, rule)
+                    marks += b"" if chunk.endswith(end) else end
+                    row = delimiter * (len(dialect.header) - 1) + end
+                    compact = marks == row * (len(marks) // max(len(row), 1))
+        del first
+        if count["zero"]:
+            raise ConvexlawError(
+                f"{self.label}: {plural(count['zero'], 'zero byte')} in what looks like a table; it is damaged, copy it again"
+            )
+        if not ascii_only or not self._head().removeprefix(b"\xef\xbb\xbf").isascii():
+            self._check_utf8()
+        closed = not tail or tail.endswith((b"\n", b"\r"))
+        if end == b"\r" or count["quote"] or count["comment"] or count["header"] or not compact or not closed:
+            self._line_by_line(closed)
+
+    def _check_utf8(self) -> None:
+        with self.open() as file:
+            try:
+                for line in io.TextIOWrapper(file, encoding="utf-8"):
+                    del line
+            except UnicodeDecodeError:
+                self.encoding = "cp1252"
+                self.notes.append(("encoding", "not UTF-8: read as Windows-1252"))
+
+    def _records(self) -> Iterator[tuple[int, int, list[str]]]:
+        """Yield (first line, last line, cells) of every record below the header."""
+        dialect = self.dialect
+        assert dialect is not None
+        with self.open() as file:
+            text = io.TextIOWrapper(file, encoding=self.encoding, errors="replace", newline=None)
+            for _ in range(dialect.skip):
+                text.readline()
+            if dialect.delimiter == " ":
+                for number, line in enumerate(text, dialect.skip + 1):
+                    yield number, number, line.split()
+                return
+            reader = csv.reader(text, delimiter=dialect.delimiter)
+            start = dialect.skip + 1
+            try:
+                for row in reader:
+                    yield start, dialect.skip + reader.line_num, row
+                    start = dialect.skip + reader.line_num + 1
+            except csv.Error as error:
+                raise ConvexlawError(
+                    f"{self.label}: line {dialect.skip + reader.line_num} cannot be parted into cells ({error}); mend or remove it"
+                ) from None
+
+    def _line_by_line(self, closed: bool) -> None:
+        """Drop comments, repeated headers and a cut last line; refuse other lines with a wrong number of cells."""
+        dialect = self.dialect
+        assert dialect is not None
+        width = len(dialect.header)
+        out = io.StringIO()
+        write = csv.writer(out, delimiter=dialect.delimiter, lineterminator="\n").writerow
+        places = array.array("q")
+        odd: list[tuple[int, int]] = []
+        again = 0
+        records = self._records()
+        next(records, None)
+        write(list(range(width)))
+        held: tuple[int, int, list[str]] | None = None
+        for record in records:
+            if held is not None:
+                again += self._sort_out(held, width, write, places, odd)
+            held = record
+        if held is not None:
+            self._last_line(held, closed, width, write, places, odd)
+        if odd:
+            lines = listed([line for line, _ in odd[:1000]])
+            raise ConvexlawError(
+                f"{self.label}: {plural(len(odd), 'line')} with other than {width} cells (line {lines}; the first has {odd[0][1]}): "
+                f"the header names {plural(width, 'column')}; mend or remove {'it' if len(odd) == 1 else 'them'}"
+            )
+        if again:
+            self.notes.append(
+                (
+                    "header_again",
+                    f"the header line stands {plural(again, 'more time')} inside the file (a restarted logger)",
+                )
+            )
+        self._content, self.encoding = out.getvalue().encode(), "utf-8"
+        self._source.forget()
+        self.lines = np.array(places, dtype=np.int64)
+        dialect.skip = 0
+        if dialect.delimiter == " ":
+            dialect.delimiter = ","
+
+    def _sort_out(
+        self,
+        record: tuple[int, int, list[str]],
+        width: int,
+        write: Any,
+        places: Any,
+        odd: list[tuple[int, int]],
+    ) -> int:
+        """Write a regular row; return 1 for a repeated header."""
+        assert self.dialect is not None
+        line, _, row = record
+        if not row or (len(row) == 1 and not row[0].strip()) or row[0].startswith("#"):
+            return 0
+        if [c.strip() for c in row] == self.dialect.header:
+            return 1
+        if len(row) > width and not any(c.strip() for c in row[width:]):
+            row = row[:width]
+        if len(row) == width:
+            write(row)
+            places.append(line)
+        else:
+            odd.append((line, len(row)))
+        return 0
+
+    def _last_line(
+        self,
+        record: tuple[int, int, list[str]],
+        closed: bool,
+        width: int,
+        write: Any,
+        places: Any,
+        odd: list[tuple[int, int]],
+    ) -> None:
+        assert self.dialect is not None
+        first, last, row = record
+        with self.open() as file:
+            end = file.read()[-65536:] if self._content is not None else _tail(file)
+        text = re.split(rb"\r\n|\n|\r", end.rstrip(b"\r\n"))[-1]
+        unquoted = text.count(b'"') % 2 == 1 or last > first
+        if closed and not (unquoted and last > first):
+            self._sort_out(record, width, write, places, odd)
+        elif len(row) < width or unquoted:
+            shown = printable(text.decode(errors="replace"), 40)
+            self.notes.append(("cut", f"the last line ({shown!r}, line {first}) is cut: dropped"))
+        else:
+            self._sort_out(record, width, write, places, odd)
+            if not text.rstrip().endswith(b'"'):
+                self.notes.append(
+                    (
+                        "no_line_end",
+                        "the last line has no line end: if the file was cut, its last number may be too",
+                    )
+                )
+
+
+def _tail(file: BinaryIO) -> bytes:
+    file.seek(0, io.SEEK_END)
+    file.seek(max(file.tell() - 65536, 0))
+    return file.read()
