@@ -13,6 +13,7 @@ LANES = 8  # nodes in a group: 6 Gauss nodes and the first 2 nodes of the chain,
 CUT = 36.0  # lambda x e^{-lambda x} < 1e-14 beyond it
 DONE = 1e-4  # relative Newton step after which a second-order expansion is exact to about 1e-12
 MAX_NEWTON = 200
+LEAST = 1e-150  # no smaller v: its square must not vanish
 C2, C3, C4, C5, C6, C7, C8 = 1 / 2, 1 / 6, 1 / 24, 1 / 120, 1 / 720, 1 / 5040, 1 / 40320
 
 
@@ -172,7 +173,7 @@ def fast_sums(eta, weights, lam, omega, reads, next_weights, bias, free):
 def _minimise_fast(v, past, work, lam, count, s_total, total, bias, last, w):
     if w == 0 or bias + total == 0:
         return 0.0, v
-    low = np.sqrt(last / w)
+    low = max(np.sqrt(last / w), LEAST)
     high = np.sqrt((bias + total) / w)
     if last == 0:
         value, psi, slope = _at(0.0, past, work, lam, count, s_total, bias, last)
@@ -238,7 +239,7 @@ def direct_sums(eta, weights, reads, next_weights, bias, free):
         if w == 0 or bias + total == 0:
             out[r] = 0.0
             continue
-        low = np.sqrt(weights[count - 1] / w)
+        low = max(np.sqrt(weights[count - 1] / w), LEAST)
         high = np.sqrt((bias + total) / w)
         if weights[count - 1] == 0:
             value, psi, slope = _direct_at(0.0, eta, weights, count, bias)

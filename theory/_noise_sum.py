@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from convexlaw.errors import ConvexlawError
 from convexlaw.theory._schedule_checks import learning_rates
 
-__all__ = ["horizons", "noise_sum"]
+__all__ = ["check_span", "horizons", "noise_sum"]
 
 Array = NDArray[np.float64]
 
 _START = 2.0  # first node times the largest argument; below it a Gauss rule
 _GAUSS = 6
-_SMALLEST = 1e-280  # ratio of learning rates below which the nodes would overflow
+_SPAN = 1e-140  # ratio of learning rates whose squares still are numbers
 
 
 def noise_sum(
@@ -72,7 +72,7 @@ def noise_sum(
     >>> noise_sum(lr, lr**2, at=[2], form="tail").tolist()  # 1/1.5 + 1/0.5 + 0.5
     [3.1666666666666665]
     """
-    rates = learning_rates(eta)
+    rates = check_span(learning_rates(eta))
     rows, next_rows = _rows(rates.size, weights, next_weight)
     if form not in ("free", "tail"):
         raise ConvexlawError(f"form = {form!r} of a noise sum: give 'free' or 'tail'")
@@ -83,6 +83,14 @@ def noise_sum(
     for i, (row, following) in enumerate(zip(rows, next_rows, strict=True)):
         out[i] = _one_row(rates, row, following, steps, form == "free", float(bias), method)
     return out[0] if np.ndim(weights) == 1 and np.ndim(next_weight) < 2 else out
+
+
+def check_span(rates: Array) -> Array:
+    """Refuse rates that differ by more than 140 orders of magnitude: their squares would vanish."""
+    least = float(rates.min(where=rates > 0, initial=np.inf))
+    if least < _SPAN * float(rates.max()):
+        raise ConvexlawError(f"lr spans from {least} to {rates.max()}: set rates that small to 0")
+    return rates
 
 
 def horizons(at: ArrayLike | None, largest: int, default: int) -> NDArray[np.int64]:
@@ -154,7 +162,7 @@ def _sums(
     smallest = float(eta.min()) if eta.size else 1.0
     work = float(reads.sum()) * (4 if free else 1)
     direct = method == "direct" or (method == "auto" and work < 60 * eta.size * (3 if free else 1))
-    if direct or smallest < _SMALLEST:
+    if direct:
         return np.asarray(kernels.direct_sums(eta, weights, reads, w, bias, free))
     largest = 1.0
     if free:

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from convexlaw.errors import ConvexlawError
 from convexlaw.theory._exact_bounds import constant_bound, linear_bound, wsd_upper_bound
 from convexlaw.theory._exam import Exam, qualify
-from convexlaw.theory._noise_sum import horizons, noise_sum
+from convexlaw.theory._noise_sum import check_span, horizons, noise_sum
 from convexlaw.theory._schedule_checks import learning_rates, nonnegative, unknown
 from convexlaw.theory._shape_constants import ShapeConstants, shape_constants, shape_table
 
@@ -135,7 +135,7 @@ def curve(
     """
     if form not in FORMS:
         raise ConvexlawError(unknown("form of the bound", form, FORMS))
-    rates = learning_rates(lr)
+    rates = check_span(learning_rates(lr))
     norms = _grad_norms(grad_norm, rates.size)
     far = nonnegative("distance", distance)
     steps = horizons(at, rates.size - 1, default=rates.size)
