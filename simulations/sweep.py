@@ -153,7 +153,7 @@ def branches(specs: Sequence[RunSpec]) -> dict[str, tuple[str, int]]:
     --------
     >>> long = RunSpec("long", "constant:steps=10,peak=1")
     >>> branches([long, RunSpec("cooled", "wsd:steps=8,peak=1,decay=0.25")])
-    {'cooled': ('long', 6)}
+    {'cooled': ('long', 7)}
     """
     names = [spec.name for spec in specs]
     twice = sorted({name for name in names if names.count(name) > 1})

@@ -176,7 +176,9 @@ def train(
     --------
     >>> from convexlaw.simulations.models import TransformerConfig
     >>> tiny = TransformerConfig(width=8, depth=1, heads=2, context=16)
-    >>> log = train("linear:steps=3,peak=1e-3", model=tiny, batch_size=2)  # doctest: +SKIP
+    >>> log = train("linear:steps=3,peak=1e-3", model=tiny, batch_size=2)
+    >>> log.status, len(log)
+    ('finished', 3)
     """
     require_torch()
     text = lr if isinstance(lr, str) else None
