@@ -16,16 +16,21 @@ from convexlaw.errors import ConvexlawError
 from convexlaw.figures.style import COLORS, STYLE, axes_or_new, styled
 
 if TYPE_CHECKING:
+    from convexlaw.solvers._fit_compare import Comparison
+    from convexlaw.solvers._fit_transfer import Transfer
     from convexlaw.solvers.fit_curves import CurveFit
     from convexlaw.solvers.fit_table import TableFit
 
 __all__ = [
+    "plot_comparison",
     "plot_correlations",
     "plot_curve_fit",
     "plot_predicted_actual",
+    "plot_profile",
     "plot_residuals",
     "plot_schedule_panel",
     "plot_table_fit",
+    "plot_transfer",
 ]
 
 Array = NDArray[np.float64]
@@ -271,4 +276,95 @@ def plot_table_fit(fit: TableFit, ax: Axes | None = None) -> Axes:
     ax.set_ylabel("loss (nats)")
     ax.set_title(f"{fit.law}, {state.loss.size} rows")
     ax.legend(fontsize="small")
+    return ax
+
+
+@styled
+def plot_comparison(found: Comparison, ax: Axes | None = None) -> Axes:
+    """Draw the cross-validated error of each law with its standard error.
+
+    Parameters
+    ----------
+    found : Comparison
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    ax = axes_or_new(ax)
+    table = found.to_frame().iloc[::-1]
+    at = np.arange(len(table))
+    colors = [COLORS["fit"] if law == found.winner else COLORS["muted"] for law in table["law"]]
+    ax.barh(at, table["mae"], xerr=table["se"].fillna(0.0), color=colors, height=0.6)
+    ax.set_yticks(at, list(table["law"]))
+    ax.set_xlabel("cross-validated mean absolute error (nats)")
+    ax.set_title(f"winner: {found.winner}" if found.winner else "no winner beyond the scatter over runs")
+    return ax
+
+
+@styled
+def plot_transfer(found: Transfer, ax: Axes | None = None) -> Axes:
+    """Draw the best peak against the horizon, with the slope found and the theory's -1/2.
+
+    Parameters
+    ----------
+    found : Transfer
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    ax = axes_or_new(ax)
+    below = np.maximum(found.peak - found.low, 0.0)
+    above = np.maximum(found.high - found.peak, 0.0)
+    ax.errorbar(found.steps, found.peak, yerr=(below, above), fmt="o", color=COLORS["fit"], label="best peak")
+    middle = np.exp(np.mean(np.log(found.steps)))
+    level = np.exp(np.mean(np.log(found.peak)))
+    for slope, color, name in (
+        (found.exponent, COLORS["fit"], "found"),
+        (found.theory, COLORS["muted"], "convex bound"),
+    ):
+        line = level * (found.steps / middle) ** slope
+        ax.plot(found.steps, line, color=color, lw=1.0, label=f"{name}: {slope:.2f}")
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xlabel("steps")
+    ax.set_ylabel("peak learning rate")
+    ax.legend()
+    return ax
+
+
+@styled
+def plot_profile(
+    fit: CurveFit | TableFit, parameter: str, ax: Axes | None = None, level: float = 0.95
+) -> Axes:
+    """Draw the profile of one parameter: how much the best objective rises when it is held elsewhere.
+
+    Parameters
+    ----------
+    fit : CurveFit or TableFit
+        A robust fit with its data (not a loaded fit of curves).
+    parameter : str
+    ax : matplotlib Axes, optional
+    level : float, default 0.95
+        Level of the interval marked.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    from convexlaw.solvers._fit_profile import profile_curve
+
+    ax = axes_or_new(ax)
+    limits = fit.interval(level, "profile", progress=False)
+    low, high = (float(limits[edge].to_dict()[parameter]) for edge in ("low", "high"))
+    values, rise = profile_curve(fit, parameter, low, high, level)
+    ax.plot(values, rise, color=COLORS["fit"])
+    ax.axhline(1.0, color=COLORS["muted"], lw=0.8, ls="--")
+    ax.axvline(fit.params[parameter], color=COLORS["data"], lw=0.8)
+    ax.axvspan(max(low, values[0]), min(high, values[-1]), color=COLORS["fit"], alpha=0.12, lw=0)
+    ax.set_xlabel(parameter)
+    ax.set_ylabel(f"rise of the objective ({level:.0%} limit = 1)")
     return ax

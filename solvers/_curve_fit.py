@@ -20,9 +20,10 @@ from convexlaw.theory.laws import CurveLaw, curve_law
 
 if TYPE_CHECKING:
     import pandas as pd
-    from convexlaw.solvers._fit_compare import Comparison
 
+    from convexlaw.solvers._fit_compare import Comparison
     from convexlaw.solvers._fit_identify import Identifiability
+    from convexlaw.solvers._fit_transfer import Transfer
 
 __all__ = ["CurveFit"]
 
@@ -392,6 +393,29 @@ class CurveFit(Result):
         from convexlaw.solvers._fit_compare import compare
 
         return compare(self, laws, **options)
+
+    def transfer(self, shape: str, steps: Sequence[int], **options: Any) -> Transfer:
+        """Find the peak learning rate that the fitted law thinks best at several horizons.
+
+        Parameters
+        ----------
+        shape : str
+            Text of a schedule without steps and peak, e.g. ``"wsd:decay=0.2,warmup=300"``.
+        steps : sequence of int
+            Horizons.
+        **options
+            ``peaks=(low, high)``: the range searched (default 16 times the fitted one either way);
+            ``points=41`` of its grid; ``level=0.95``; ``batch_size`` where the law has a batch term.
+
+        Returns
+        -------
+        Transfer
+            Best peak at each horizon with its interval, the exponent beside the theory's -1/2, and which law
+            to trust.
+        """
+        from convexlaw.solvers._fit_transfer import transfer
+
+        return transfer(self, shape, steps, **options)
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """Write the fit, its intervals so far and its predictions on the runs; ``load_fit`` reads it back."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from convexlaw.errors import ConvexlawError
 from convexlaw.solvers.fit import Problem, Solution, _prior, solve
 from convexlaw.theory.laws import Parameter
 
@@ -108,16 +110,8 @@ def profile(
     For a Huber sum with correlated residuals twice the rise is not chi-square but, to first order,
     (robust variance)/(inverse Hessian) times it: that ratio is the scale.
     """
-    from scipy.stats import f
-
     best = solution.params[name]
-    rows = int(np.count_nonzero(problem.weights))
-    if name in table.names:
-        scale, error = table.scale(name), table.error(name)
-    else:  # at the end of its range: one-sided, with the scale of the others
-        scale = float(np.mean([table.scale(n) for n in table.names])) if table.names else problem.delta**2
-        error = 0.0
-    rise = 0.5 * float(f.ppf(level, 1, max(rows - len(table.names), 1))) * scale
+    rise, error = _threshold(problem, name, level, table)
     axis = _axis(problem, name, best)
     low, here, high = (axis.inside(v) for v in (axis.low, best, axis.high))
     step = 1.5 * error * axis.slope(best) ** -1 if error > 0 else 0.05 * min(high - low, 1.0)
@@ -125,6 +119,19 @@ def profile(
         axis.outside(_cross(problem, solution, axis, here, -1.0, step, rise, low)),
         axis.outside(_cross(problem, solution, axis, here, 1.0, step, rise, high)),
     )
+
+
+def _threshold(problem: Problem, name: str, level: float, table: Spread) -> tuple[float, float]:
+    """Rise of the objective at the limits, and the standard error (0 at the end of the range)."""
+    from scipy.stats import f
+
+    rows = int(np.count_nonzero(problem.weights))
+    if name in table.names:
+        scale, error = table.scale(name), table.error(name)
+    else:  # at the end of its range: one-sided, with the scale of the others
+        scale = float(np.mean([table.scale(n) for n in table.names])) if table.names else problem.delta**2
+        error = 0.0
+    return 0.5 * float(f.ppf(level, 1, max(rows - len(table.names), 1))) * scale, error
 
 
 def _axis(problem: Problem, name: str, best: float) -> Parameter:
@@ -183,3 +190,32 @@ def _cross(
         if abs(now) < 1e-3 * rise or abs(outer - inner) < 1e-7:
             return middle
     return 0.5 * (inner + outer)
+
+
+def profile_curve(fit: Any, name: str, low: float, high: float, level: float) -> tuple[Array, Array]:
+    """Values of a parameter around its interval, and the rise of the objective in units of the limit."""
+    if hasattr(fit, "protocol"):
+        problem, prepared = fit._state.needs_data("a profile")
+        groups = prepared.groups
+    else:
+        problem = fit._state.problem
+        groups = [slice(i, i + 1) for i in range(problem.y.size)]
+    if name not in problem.names or name in problem.fixed:
+        raise ConvexlawError(
+            f"parameter {name!r} has no profile to draw: choose one of "
+            f"{[n for n in problem.names if n not in problem.fixed]}"
+        )
+    solution = fit._state.solution
+    rise, _ = _threshold(problem, name, level, spread(problem, solution, groups))
+    axis = _axis(problem, name, solution.params[name])
+    least, most = axis.inside(axis.low), axis.inside(axis.high)
+    left, right = axis.inside(max(low, axis.low)), axis.inside(min(high, axis.high))
+    reach = 0.25 * (right - left)
+    grid = np.linspace(max(left - reach, least), min(right + reach, most), 31)
+    values = np.array([axis.outside(float(x)) for x in grid])
+    state = dict(solution.params)
+    out = np.empty(values.size)
+    for i, value in enumerate(values):
+        objective, state = profile_value(problem, name, float(value), state)
+        out[i] = (objective - solution.objective) / rise
+    return values, out

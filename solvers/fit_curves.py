@@ -10,15 +10,17 @@ import numpy as np
 
 from convexlaw.errors import ConvergenceWarning, ConvexlawError
 from convexlaw.solvers._curve_fit import CurveFit
-from convexlaw.solvers._fit_data import Constants, RunData, as_runs, choose_split, pick, prepare
+from convexlaw.solvers._fit_data import Constants, RunData, as_runs, choose_split, pick
+from convexlaw.solvers._fit_problem import has_batch_term, make_problem
 from convexlaw.solvers._fit_state import FitState, Ranges, least_squares
-from convexlaw.solvers.fit import Problem, solve
-from convexlaw.theory.laws import CurveLaw, curve_law
+from convexlaw.solvers._fit_transfer import measured_transfer
+from convexlaw.solvers.fit import solve
+from convexlaw.theory.laws import curve_law
 
 if TYPE_CHECKING:
     from convexlaw.runs.table import RunTable
 
-__all__ = ["CurveFit", "fit_curves"]
+__all__ = ["CurveFit", "fit_curves", "measured_transfer"]
 
 
 def fit_curves(
@@ -109,22 +111,16 @@ def fit_curves(
     used_split, sentence = choose_split(fitted, split, skip)
     notes += [sentence] if sentence else []
     paper = protocol == "paper"
-    batch = _batch_term(cls, fitted, used_split, skip, notes)
+    batch = has_batch_term(cls, fitted)
+    if batch:
+        sizes = [run.batch for run in fitted if run.batch is not None]
+        low, high = min(float(b.min()) for b in sizes), max(float(b.max()) for b in sizes)
+        notes.append(
+            f"Batch sizes run from {low:g} to {high:g}: the noise has a part b and a part b_batch/batch."
+        )
     rows = [_first_half(run) for run in fitted] if paper else fitted
-    prepared = prepare(rows, used_split, skip, constants, batch=batch)
-    if not prepared.y.size:
-        raise ConvexlawError("no loss after the warmup is left to fit: log more often or lower skip")
-    if cls.needs_clock:
-        _check_clock(fitted, constants)
-    prior = ("alpha",) if alpha_prior and cls.convex and any(p.name == "alpha" for p in cls.nonlinear) else ()
-    problem = Problem(
-        columns=cls.columns(prepared.paths, batch=batch),
-        y=prepared.y,
-        linear=cls.linear(batch),
-        nonlinear=cls.nonlinear,
-        weights=np.ones(prepared.y.size),
-        prior=prior,
-        fixed=dict(fixed or {}),
+    problem, prepared = make_problem(
+        cls, rows, used_split, skip, constants, batch=batch, alpha_prior=alpha_prior, fixed=fixed or {}
     )
     solution = least_squares(problem) if paper else solve(problem)
     if not solution.converged:
@@ -141,7 +137,7 @@ def fit_curves(
         constants=constants,
         skip=skip,
         batch=batch,
-        alpha_prior=bool(prior),
+        alpha_prior=bool(problem.prior),
         fixed=dict(fixed or {}),
         ranges=Ranges.of(fitted),
         last_value=_last_value(fitted, used_split, skip),
@@ -191,29 +187,6 @@ def _choose_law(
         return "cvx4q"
     notes.append("Law rc4: the weight decay of every fitted run is known.")
     return "rc4"
-
-
-def _check_clock(fitted: list[RunData], constants: Constants) -> None:
-    for run in fitted:
-        if constants.of(run)[0] is None:
-            raise ConvexlawError(
-                f"law 'rc4' needs the weight decay and run {run.name!r} does not state it: pass weight_decay="
-            )
-
-
-def _batch_term(cls: type[CurveLaw], fitted: list[RunData], split: str, skip: int, notes: list[str]) -> bool:
-    if not cls.convex or "b_batch" not in getattr(cls, "__dataclass_fields__", {}):
-        return False
-    if any(run.batch is None for run in fitted):
-        return False
-    low = min(float(run.batch.min()) for run in fitted if run.batch is not None)
-    high = max(float(run.batch.max()) for run in fitted if run.batch is not None)
-    if high <= 1.05 * low:
-        return False
-    notes.append(
-        f"Batch sizes run from {low:g} to {high:g}: the noise has a part b and a part b_batch/batch."
-    )
-    return True
 
 
 def _first_half(run: RunData) -> RunData:
