@@ -16,7 +16,7 @@ import torch.nn.functional as F
 
 from convexlaw.errors import ConvexlawError
 from convexlaw.simulations.corpus import Corpus, SequenceOrder
-from convexlaw.simulations.models import TransformerConfig, build
+from convexlaw.simulations.models import ModelConfig, build
 
 if TYPE_CHECKING:
     from convexlaw.simulations.train import TrainOptions
@@ -52,7 +52,7 @@ def session(options: TrainOptions) -> Iterator[None]:
 class Engine:
     """Model, optimizer and position in the text; every method moves all processes of a group together."""
 
-    def __init__(self, model: TransformerConfig, options: TrainOptions, corpus: Corpus) -> None:
+    def __init__(self, model: ModelConfig, options: TrainOptions, corpus: Corpus) -> None:
         self.options = options
         self.context = model.context
         self.rank = dist.get_rank() if dist.is_initialized() else 0
@@ -152,8 +152,10 @@ class Engine:
     def facts(self) -> dict[str, Any]:
         """Numbers for the log's header."""
         count = sum(p.numel() for p in self.parameters)
-        outside = (
-            self.model.token.weight.numel() + self.model.position.numel() + self.model.head.weight.numel()
+        outside = sum(
+            p.numel()
+            for name, p in self.model.named_parameters()
+            if name.split(".")[0] in ("token", "position", "head")
         )
         return {
             **asdict(self.model.config),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from convexlaw.errors import ConvexlawError
 from convexlaw.simulations.corpus import VOCABULARY
@@ -11,9 +11,9 @@ from convexlaw.simulations.corpus import VOCABULARY
 if TYPE_CHECKING:
     import torch
 
-    from convexlaw.simulations._transformer import Transformer
+    from convexlaw.simulations._networks import Network
 
-__all__ = ["TransformerConfig", "build", "require_torch"]
+__all__ = ["MlpConfig", "ModelConfig", "TransformerConfig", "build", "require_torch"]
 
 
 @dataclass(frozen=True)
@@ -50,23 +50,63 @@ class TransformerConfig:
     dropout: float = 0.0
     vocabulary: int = VOCABULARY
 
+    kind: ClassVar[str] = "transformer"
+
     def __post_init__(self) -> None:
-        if self.init_std is None:
-            object.__setattr__(self, "init_std", float(max(self.width, 1)) ** -0.5)
-        for name, least in (
-            ("width", 1), ("depth", 0), ("heads", 1), ("context", 1), ("expansion", 1), ("vocabulary", 2),
-        ):  # fmt: skip
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ConvexlawError(f"{name} = {value!r}: give a whole number, at least {least}")
+        _check(self, width=1, depth=0, heads=1, context=1, expansion=1, vocabulary=2)
         if self.width % self.heads:
             raise ConvexlawError(
                 f"width = {self.width} is not a multiple of heads = {self.heads}; change one of them"
             )
-        if not self.init_std > 0:
-            raise ConvexlawError(f"init_std = {self.init_std}: give a positive standard deviation")
-        if not 0 <= self.dropout < 1:
-            raise ConvexlawError(f"dropout = {self.dropout}: give a probability in [0, 1)")
+
+
+@dataclass(frozen=True)
+class MlpConfig:
+    """Sizes of a language model without attention: each position sees the last ``window`` tokens.
+
+    Attributes
+    ----------
+    width : int
+        Width of an embedding and of the residual stream.
+    depth : int
+        Number of residual blocks (norm, up, GELU, down).
+    window : int
+        Tokens that a position sees, itself included.
+    context : int
+        Tokens of a training sequence.
+    expansion, init_std, dropout, vocabulary
+        As in :class:`TransformerConfig`.
+    """
+
+    width: int = 64
+    depth: int = 2
+    window: int = 8
+    context: int = 32
+    expansion: int = 4
+    init_std: float = None  # type: ignore[assignment]
+    dropout: float = 0.0
+    vocabulary: int = VOCABULARY
+
+    kind: ClassVar[str] = "mlp"
+
+    def __post_init__(self) -> None:
+        _check(self, width=1, depth=0, window=1, context=1, expansion=1, vocabulary=2)
+
+
+ModelConfig = TransformerConfig | MlpConfig
+
+
+def _check(config: ModelConfig, **least: int) -> None:
+    for name, smallest in least.items():
+        value = getattr(config, name)
+        if isinstance(value, bool) or not isinstance(value, int) or value < smallest:
+            raise ConvexlawError(f"{name} = {value!r}: give a whole number, at least {smallest}")
+    if config.init_std is None:
+        object.__setattr__(config, "init_std", float(config.width) ** -0.5)
+    if not config.init_std > 0:
+        raise ConvexlawError(f"init_std = {config.init_std}: give a positive standard deviation")
+    if not 0 <= config.dropout < 1:
+        raise ConvexlawError(f"dropout = {config.dropout}: give a probability in [0, 1)")
 
 
 def require_torch() -> None:
@@ -80,13 +120,13 @@ def require_torch() -> None:
 
 
 def build(
-    config: TransformerConfig, *, seed: int, device: str = "cpu", dtype: torch.dtype | None = None
-) -> Transformer:
-    """Build a transformer whose weights depend on the sizes and the seed alone.
+    config: ModelConfig, *, seed: int, device: str = "cpu", dtype: torch.dtype | None = None
+) -> Network:
+    """Build a model whose weights depend on the sizes and the seed alone.
 
     Parameters
     ----------
-    config : TransformerConfig
+    config : TransformerConfig or MlpConfig
         Sizes.
     seed : int
         Seed of the initial weights, drawn in float64 on the CPU whatever the device and precision.
@@ -108,10 +148,10 @@ def build(
     require_torch()
     import torch
 
-    from convexlaw.simulations._transformer import Transformer
+    from convexlaw.simulations._networks import Mlp, Transformer
 
     with torch.device("meta"):  # no default initialisation, so the global generator is left alone
-        model = Transformer(config)
+        model: Network = Mlp(config) if isinstance(config, MlpConfig) else Transformer(config)
     model = model.to(dtype=dtype or torch.float32).to_empty(device="cpu")
     generator = torch.Generator().manual_seed(int(seed))
     with torch.no_grad():

@@ -13,7 +13,7 @@ import numpy as np
 from convexlaw._files import replacing
 from convexlaw.errors import ConvexlawError
 from convexlaw.simulations.corpus import Corpus, load_corpus
-from convexlaw.simulations.models import TransformerConfig
+from convexlaw.simulations.models import MlpConfig, ModelConfig, TransformerConfig
 from convexlaw.simulations.train import TrainOptions, train
 from convexlaw.theory import schedules
 
@@ -39,14 +39,14 @@ class RunSpec:
         Schedule text.
     batch_size : int
         Sequences of an update.
-    model, options : TransformerConfig, TrainOptions
+    model, options : TransformerConfig or MlpConfig, TrainOptions
         As in :func:`convexlaw.simulations.train.train`.
     """
 
     name: str
     schedule: str
     batch_size: int = 32
-    model: TransformerConfig = field(default_factory=TransformerConfig)
+    model: ModelConfig = field(default_factory=TransformerConfig)
     options: TrainOptions = field(default_factory=TrainOptions)
 
     def lr(self) -> NDArray[np.float64]:
@@ -64,7 +64,9 @@ class RunSpec:
         words = ["convexlaw", "train", "--schedule", self.schedule]
         if self.batch_size != 32:
             words += ["--batch-size", str(self.batch_size)]
-        plain = TransformerConfig(init_std=self.model.width**-0.5)
+        if isinstance(self.model, MlpConfig):
+            words += ["--model", "mlp"]
+        plain = type(self.model)(init_std=self.model.width**-0.5)
         for value, default in ((self.model, plain), (self.options, TrainOptions())):
             for item in fields(value):
                 given: Any = getattr(value, item.name)

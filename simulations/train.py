@@ -16,7 +16,7 @@ from convexlaw.errors import ConvergenceWarning, ConvexlawError
 from convexlaw.simulations._batch_text import parse_batch_sizes
 from convexlaw.simulations._loop import Run, interrupts
 from convexlaw.simulations.corpus import Corpus, load_corpus
-from convexlaw.simulations.models import TransformerConfig, require_torch
+from convexlaw.simulations.models import ModelConfig, TransformerConfig, require_torch
 from convexlaw.simulations.training_log import TrainLog
 from convexlaw.theory import schedules
 
@@ -101,7 +101,7 @@ def train(
     lr: str | ArrayLike,
     *,
     batch_size: int | str | ArrayLike = 32,
-    model: TransformerConfig | None = None,
+    model: ModelConfig | None = None,
     options: TrainOptions | None = None,
     corpus: Corpus | None = None,
     out: str | Path | None = None,
@@ -125,7 +125,7 @@ def train(
         Sequences of every update; as text ``"0:32 100000:64"`` (from that many sequences on) or a CSV file
         with a column ``batch_size``. Runs of one seed read the same sequences in the same order whatever the
         batch sizes.
-    model : TransformerConfig, optional
+    model : TransformerConfig or MlpConfig, optional
         Sizes of the model.
     options : TrainOptions, optional
         Optimizer, seed, evaluation, precision, device.
@@ -266,11 +266,11 @@ def _starting_point(
     return Path(start_from) if start_from is not None else None
 
 
-def _settings(model: TransformerConfig, options: TrainOptions, corpus: Corpus) -> dict[str, Any]:
+def _settings(model: ModelConfig, options: TrainOptions, corpus: Corpus) -> dict[str, Any]:
     """Everything, schedules apart, that a run may not change halfway."""
     free = {"device", "threads", "micro_batch"}
     chosen = {key: value for key, value in asdict(options).items() if key not in free}
-    return {**asdict(model), **chosen, "corpus_sha256": corpus.sha256}
+    return {"model": model.kind, **asdict(model), **chosen, "corpus_sha256": corpus.sha256}
 
 
 def _meta(

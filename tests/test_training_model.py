@@ -12,7 +12,8 @@ import torch.nn.functional as F
 from convexlaw.errors import ConvexlawError
 from convexlaw.simulations import _engine
 from convexlaw.simulations.corpus import Corpus, SequenceOrder, load_corpus
-from convexlaw.simulations.models import TransformerConfig, build
+from convexlaw.simulations.models import MlpConfig, TransformerConfig, build
+from convexlaw.simulations.sweep import RunSpec
 from convexlaw.simulations.train import TrainOptions, train
 from convexlaw.theory import schedules
 
@@ -37,6 +38,32 @@ def test_a_future_token_changes_no_earlier_logit():
         moved = (model(changed) - base).abs().amax(dim=(0, 2))
         assert (moved[:position] == 0).all()
         assert (moved[position:] > 0).all()  # it reaches its own position and all later ones
+
+
+def test_a_position_of_the_mlp_sees_exactly_its_window():
+    config = MlpConfig(width=6, depth=1, window=3, context=12)
+    model = build(config, seed=0, dtype=torch.float64).eval()
+    tokens = torch.randint(0, 128, (3, 12), generator=torch.Generator().manual_seed(1))
+    base = model(tokens)
+    for position in range(12):
+        changed = tokens.clone()
+        changed[:, position] = (changed[:, position] + 1) % 128
+        moved = (model(changed) - base).abs().amax(dim=(0, 2)) > 0
+        assert moved.tolist() == [position <= k < position + 3 for k in range(12)]
+
+
+def test_the_mlp_trains_under_changing_batches_and_resumes(corpus: Corpus, tmp_path: Path):
+    config = MlpConfig(width=8, depth=1, window=4, context=8)
+    common = {"model": config, "corpus": corpus, "batch_size": "0:2 20:6"}
+    whole = train("linear:steps=40,peak=1e-2", **common)  # type: ignore[arg-type]
+    out = tmp_path / "a.csv"
+    train("linear:steps=40,peak=1e-2", out=out, stop_at=13, **common)  # type: ignore[arg-type]
+    again = train("linear:steps=40,peak=1e-2", out=out, resume=True, **common)  # type: ignore[arg-type]
+    assert again.columns["batch_size"].tolist() == [2] * 10 + [6] * 30
+    np.testing.assert_array_equal(again.columns["loss"], whole.columns["loss"])
+    assert again.final_val_loss == whole.final_val_loss < whole.columns["val_loss"][0] - 1
+    spec = RunSpec("m", "linear:steps=40,peak=1e-2", batch_size=2, model=config)
+    assert "--model mlp --width 8 --depth 1 --window 4 --context 8" in spec.command()
 
 
 def test_shorter_inputs_give_the_same_logits():

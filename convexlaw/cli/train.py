@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -32,9 +32,11 @@ def train(
             help="Batch sizes: '0:32 9000:64' (from that many sequences on), or a CSV, column batch_size."
         ),
     ] = None,
+    model: Annotated[str, typer.Option(help="transformer or mlp.")] = "transformer",
     width: Annotated[int, typer.Option(help="Width of the model.")] = 64,
     depth: Annotated[int, typer.Option(help="Blocks of the model.")] = 2,
     heads: Annotated[int, typer.Option(help="Attention heads.")] = 2,
+    window: Annotated[int, typer.Option(help="Tokens that a position of the mlp sees.")] = 8,
     context: Annotated[int, typer.Option(help="Tokens of a sequence.")] = 32,
     expansion: Annotated[int, typer.Option(help="Hidden width of an MLP in widths.")] = 4,
     init_std: Annotated[
@@ -74,28 +76,34 @@ def train(
     threads: Annotated[int, typer.Option(help="CPU threads.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
 ) -> None:
-    """Train a small transformer on the Python standard library and log what the laws need."""
+    """Train a small language model on the Python standard library and log what the laws need."""
     import os
     import warnings
 
     from convexlaw.cli import _tables
-    from convexlaw.errors import ConvergenceWarning
+    from convexlaw.errors import ConvergenceWarning, ConvexlawError
     from convexlaw.simulations.corpus import load_corpus
-    from convexlaw.simulations.models import TransformerConfig, require_torch
+    from convexlaw.simulations.models import MlpConfig, TransformerConfig, require_torch
     from convexlaw.simulations.train import TrainOptions
     from convexlaw.simulations.train import train as run
 
     require_torch()
     lr = _tables.parse_schedule(schedule)
-    model = TransformerConfig(
-        width=width,
-        depth=depth,
-        heads=heads,
-        context=context,
-        expansion=expansion,
-        init_std=width**-0.5 if init_std is None else init_std,
-        dropout=dropout,
-    )
+    kinds: dict[str, type[TransformerConfig | MlpConfig]] = {
+        "transformer": TransformerConfig,
+        "mlp": MlpConfig,
+    }
+    if model not in kinds:
+        raise ConvexlawError(f"model = {model!r}: it is one of {', '.join(kinds)}")
+    sizes: dict[str, Any] = {
+        "width": width,
+        "depth": depth,
+        "context": context,
+        "expansion": expansion,
+        "init_std": init_std,
+        "dropout": dropout,
+        **({"heads": heads} if model == "transformer" else {"window": window}),
+    }
     options = TrainOptions(
         optimizer=optimizer,
         weight_decay=weight_decay,
@@ -117,7 +125,7 @@ def train(
             log = run(
                 lr if schedule.endswith((".csv", ".tsv", ".txt")) else schedule,
                 batch_size=batch_schedule or batch_size,
-                model=model,
+                model=kinds[model](**sizes),
                 options=options,
                 corpus=load_corpus(corpus) if corpus else None,
                 out=out,

@@ -1,4 +1,4 @@
-"""A small decoder-only transformer in plain torch."""
+"""Small language models in plain torch."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from convexlaw.simulations.models import TransformerConfig
+from convexlaw.simulations.models import MlpConfig, TransformerConfig
 
-__all__ = ["Transformer"]
+__all__ = ["Mlp", "Network", "Transformer"]
 
 
 class _Attention(nn.Module):
@@ -26,8 +26,8 @@ class _Attention(nn.Module):
         return out
 
 
-class _Mlp(nn.Module):
-    def __init__(self, config: TransformerConfig) -> None:
+class _Hidden(nn.Module):
+    def __init__(self, config: TransformerConfig | MlpConfig) -> None:
         super().__init__()
         self.up = nn.Linear(config.width, config.expansion * config.width, bias=False)
         self.down = nn.Linear(config.expansion * config.width, config.width, bias=False)
@@ -43,7 +43,7 @@ class _Block(nn.Module):
         self.attention_norm = nn.LayerNorm(config.width, bias=False)
         self.attention = _Attention(config)
         self.mlp_norm = nn.LayerNorm(config.width, bias=False)
-        self.mlp = _Mlp(config)
+        self.mlp = _Hidden(config)
         self.drop = nn.Dropout(config.dropout)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -71,3 +71,41 @@ class Transformer(nn.Module):
             x = block(x)
         logits: Tensor = self.head(self.norm(x))
         return logits
+
+
+class _HiddenBlock(nn.Module):
+    def __init__(self, config: MlpConfig) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(config.width, bias=False)
+        self.hidden = _Hidden(config)
+        self.drop = nn.Dropout(config.dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = x + self.drop(self.hidden(self.norm(x)))
+        return out
+
+
+class Mlp(nn.Module):
+    """Embeddings of the last ``window`` tokens, mixed once, then residual blocks."""
+
+    def __init__(self, config: MlpConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.token = nn.Embedding(config.vocabulary, config.width)
+        self.mix = nn.Linear(config.window * config.width, config.width, bias=False)
+        self.blocks = nn.ModuleList(_HiddenBlock(config) for _ in range(config.depth))
+        self.norm = nn.LayerNorm(config.width, bias=False)
+        self.head = nn.Linear(config.width, config.vocabulary, bias=False)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Logits of the next token at every position; nothing (zeros) lies before the first token."""
+        window = self.config.window
+        x = F.pad(self.token(tokens), (0, 0, window - 1, 0))
+        x = self.mix(x.unfold(1, window, 1).flatten(2))
+        for block in self.blocks:
+            x = block(x)
+        logits: Tensor = self.head(self.norm(x))
+        return logits
+
+
+Network = Transformer | Mlp
