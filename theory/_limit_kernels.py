@@ -18,6 +18,7 @@ __all__ = [
     "cells",
     "density",
     "excess",
+    "excess_noise",
     "flat_risk",
     "pool_cells",
     "soft_risk",
@@ -85,6 +86,19 @@ def excess(w, m, v, tau, left, right, k0):
             c = sign * m[k]
             p, u, _ = _piece(c, s, left, right)
             total += w[k] * ((c - k0) * p + u)
+    return total
+
+
+@njit(cache=True)
+def excess_noise(w, m, v, tau, z):
+    """E[(Y - B) sgn Y; |Y| > z]."""
+    total = 0.0
+    for k in range(w.size):
+        s2 = v[k] + tau * tau
+        s = math.sqrt(s2)
+        for centre in (m[k], -m[k]):
+            a = (z - centre) / s
+            total += w[k] * tau * tau / s * _DENSITY * math.exp(-0.5 * a * a)
     return total
 
 

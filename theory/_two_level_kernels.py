@@ -7,7 +7,6 @@ import numpy as np
 from numba import njit
 
 from convexlaw.theory._tradeoff_kernels import (
-    SPAN,
     common_error,
     density,
     phi,
@@ -18,6 +17,8 @@ from convexlaw.theory._tradeoff_kernels import (
 )
 
 __all__ = ["two_level_error", "two_level_threshold"]
+
+_TAIL = 8.0  # standard deviations beyond which the mass does not matter
 
 
 @njit(cache=True)
@@ -34,8 +35,14 @@ def _second_moment(z, c, t, epsilon):
 @njit(cache=True)
 def _two_level_at(r, a, t, epsilon, s_a, common):
     """E of the two-level shape whose upper soft piece starts at r, with its best level T = K(r)/S(r)."""
-    s_r = survival(r, t, epsilon)
-    top = density(r, t, epsilon) / s_r
+    far = r > t + _TAIL and r > a + _TAIL
+    if far:
+        # no mass beyond r: only c = r - T = t - 1/(r - t) + ... matters, and it runs on to t
+        s_r = 0.0
+        top = (r - t) + 1.0 / (r - t)
+    else:
+        s_r = survival(r, t, epsilon)
+        top = density(r, t, epsilon) / s_r
     c = r - top
     if top < a:
         # the best level of this piece is below a: the shape is the Lasso at a
@@ -45,9 +52,18 @@ def _two_level_at(r, a, t, epsilon, s_a, common):
         return np.inf, top, c
     left = a + c
     s_l = survival(left, t, epsilon)
-    value = common + a * a * (s_a - s_l) - 2.0 * (s_l - s_r) + top * top * s_r
-    value += _second_moment(left, c, t, epsilon) - _second_moment(r, c, t, epsilon)
+    value = common + a * a * (s_a - s_l) - 2.0 * (s_l - s_r) + _second_moment(left, c, t, epsilon)
+    if not far:
+        value += top * top * s_r - _second_moment(r, c, t, epsilon)
     return value, top, c
+
+
+@njit(cache=True)
+def _scan_place(i, low, high, steps):
+    """Places of the scan: even up to ``high``, then doubling distances."""
+    if i <= steps:
+        return low + (high - low) * i / steps
+    return high + _TAIL * (2.0 ** (i - steps) - 1.0)
 
 
 @njit(cache=True)
@@ -60,15 +76,15 @@ def two_level_error(a, u, epsilon):
     t = signal_size(a, u)
     s_a = survival(a, t, epsilon)
     common = common_error(a, t, u, epsilon) - 2.0 * a * density(a, t, epsilon)
-    low, high = a, max(a, t) + SPAN
-    steps = 56
+    low, high = a, max(a, t) + _TAIL
+    steps, last = 52, 60
     best, place = np.inf, 0
-    for i in range(steps + 1):
-        value, _, _ = _two_level_at(low + (high - low) * i / steps, a, t, epsilon, s_a, common)
+    for i in range(last + 1):
+        value, _, _ = _two_level_at(_scan_place(i, low, high, steps), a, t, epsilon, s_a, common)
         if value < best:
             best, place = value, i
-    left = low + (high - low) * max(place - 1, 0) / steps
-    right = low + (high - low) * min(place + 1, steps) / steps
+    left = _scan_place(max(place - 1, 0), low, high, steps)
+    right = _scan_place(min(place + 1, last), low, high, steps)
     x1 = right - 0.6180339887498949 * (right - left)
     x2 = left + 0.6180339887498949 * (right - left)
     f1, _, _ = _two_level_at(x1, a, t, epsilon, s_a, common)

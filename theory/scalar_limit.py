@@ -230,18 +230,12 @@ def _closed(prior: Prior, penalty: Lasso | TwoLevel, tau: float) -> ScalarLimit:
     return ScalarLimit(prior, penalty, tau, zero, flat, risk, df, tpp, fdp, knots, values)
 
 
-def _mesh(prior: Prior, penalty: Penalty, tau: float, resolution: int, extra: Vector) -> Vector:
-    """Cell edges on [0, inf): fine where a component has mass, one cell over a gap, an edge at each jump."""
-    from convexlaw.theory import _limit_kernels as kernels
-
-    w, m, v = prior.arrays
+def mesh(prior: Prior, tau: float, resolution: int, extra: Vector) -> Vector:
+    """Cell edges on [0, inf): fine where a component has mass, one cell over a gap, an edge at each extra."""
+    _, m, v = prior.arrays
     s = np.sqrt(v + tau * tau)
     low, high = np.maximum(np.abs(m) - _SPAN * s, 0.0), np.abs(m) + _SPAN * s
-    marks = [low, high, np.zeros(1), extra]
-    breaks = penalty.breaks
-    if breaks.size <= _BREAKS:
-        marks.append(np.array([kernels.upper_quantile(w, m, v, tau, r) for r in breaks]))
-    knots = np.unique(np.concatenate(marks))
+    knots = np.unique(np.concatenate([low, high, np.zeros(1), extra]))
     knots = knots[np.isfinite(knots) & (knots <= high.max())]
     pieces = [knots[:1]]
     for left, right in pairwise(knots.tolist()):
@@ -265,7 +259,10 @@ def _pooled(prior: Prior, penalty: Penalty, tau: float, resolution: int) -> tupl
 def _pass(prior: Prior, penalty: Penalty, tau: float, resolution: int, extra: Vector) -> tuple[Vector, Any]:
     from convexlaw.theory import _limit_kernels as kernels
 
-    edges = _mesh(prior, penalty, tau, resolution, extra)
+    if 0 < penalty.breaks.size <= _BREAKS:
+        jumps = [kernels.upper_quantile(*prior.arrays, tau, r) for r in penalty.breaks]
+        extra = np.concatenate((extra, jumps))
+    edges = mesh(prior, tau, resolution, extra)
     moments = kernels.cells(*prior.arrays, tau, edges)
     above = np.concatenate((np.cumsum(moments[0, ::-1])[::-1], [0.0]))
     area = penalty.integral(np.minimum(above, 1.0))

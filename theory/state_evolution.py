@@ -328,7 +328,7 @@ def trajectory(prior: Prior, penalty: Penalty, delta: float, sigma: float, steps
     --------
     >>> from convexlaw.theory.scalar_limit import Lasso, Prior
     >>> trajectory(Prior.bernoulli_gaussian(0.1), Lasso(1.5), 0.5, 0.2, 3).round(4)
-    array([0.4899, 0.3739, 0.3285, 0.3074])
+    array([0.4899, 0.3637, 0.3167, 0.298 ])
     """
     ratio, noise = _checked(delta, sigma)
     taus = [math.sqrt(noise**2 + prior.second_moment / ratio)]
