@@ -68,7 +68,10 @@ class _Sample:
         return math.exp(0.5 * float(brentq(excess, low, high, xtol=1e-10)))
 
     def gradient(self, weights: Vector, tau: float) -> Vector:
-        """Derivative d tau^2 / d weights_i = -(2 tau/(delta p)) E[mean over the cluster at rank i] / (1 - F')."""
+        """Differentiate tau^2 by the weights.
+
+        -(2 tau/(delta p)) E[mean over the cluster at rank i of (prox - B) sign(prox)] / (1 - F').
+        """
         found = self.prox(weights, tau)
         size = np.abs(found)
         order = np.argsort(-size, axis=1, kind="stable")

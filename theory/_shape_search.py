@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Vector = NDArray[np.float64]
+    Law = tuple[Vector, Vector, Vector, float]
 
 __all__ = ["best_two_level", "level_of", "smallest_tau"]
 
@@ -91,7 +92,7 @@ class _ShapeSearch:
         from convexlaw.theory import _design_kernels as kernels
         from convexlaw.theory import _limit_kernels as limits
 
-        law: Any = (*self.law, tau)
+        law: Law = (*self.law, tau)
         tries = [] if self.far is None else [(self.far, self.start)]
         if self.far is None or thorough:
             tries += [(far, self._scan(law, far)) for far in (False, True)]
@@ -109,7 +110,7 @@ class _ShapeSearch:
         zero = tau * (self.alpha if self.alpha is not None else float(x[0]))
         return zero, tau * abs(float(x[-1]))
 
-    def _value(self, law: Any, far: bool, x: Vector) -> float:
+    def _value(self, law: Law, far: bool, x: Vector) -> float:
         from convexlaw.theory import _design_kernels as kernels
 
         zero, y = self._place(x, law[3])
@@ -117,20 +118,21 @@ class _ShapeSearch:
             return math.inf
         return float(kernels.far_risk(*law, zero, y) if far else kernels.shape_at(*law, zero, zero + y)[0])
 
-    def _refine(self, law: Any, far: bool, x: Vector) -> tuple[float, Vector]:
+    def _refine(self, law: Law, far: bool, x: Vector) -> tuple[float, Vector]:
         from scipy.optimize import minimize
 
         moves = [[0.2]] if self.alpha is not None else [[0.05, 0.0], [0.0, 0.2]]
-        options: Any = {
+        options = {
             "initial_simplex": np.array([x, *(x + m for m in moves)]),
             "xatol": 1e-8,
             "fatol": 1e-15,
             "maxfev": 600,
         }
-        found = minimize(lambda y: self._value(law, far, y), x, method="Nelder-Mead", options=options)
+        search: Any = minimize
+        found = search(lambda y: self._value(law, far, y), x, method="Nelder-Mead", options=options)
         return float(found.fun), found.x
 
-    def _scan(self, law: Any, far: bool) -> Vector:
+    def _scan(self, law: Law, far: bool) -> Vector:
         from convexlaw.theory import _design_kernels as kernels
         from convexlaw.theory import _limit_kernels as limits
 

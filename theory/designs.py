@@ -223,7 +223,7 @@ def most_powerful_slope(prior: Prior, delta: float, sigma: float, level: float) 
     --------
     >>> from convexlaw.theory.scalar_limit import Prior
     >>> design = most_powerful_slope(Prior.parse("4:0.2"), 0.64, 0.5, 0.1336)
-    >>> round(design.state.threshold, 4), round(design.state.tpp, 3)
+    >>> round(design.state.threshold, 3), round(design.state.tpp, 3)
     (1.5, 0.834)
     """
     from scipy.special import ndtri
