@@ -46,6 +46,7 @@ _WRONG = (
     "seeds",
     "schedule",
     "no_line_end",
+    "single_rows",
 )
 _MOST = 12  # lines under one heading
 

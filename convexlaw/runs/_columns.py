@@ -74,7 +74,6 @@ ALIASES: dict[str, tuple[str, ...]] = {
         "loss/valid",
         "loss/validation",
         "final_val/loss",
-        "final_val_loss",
         "val/loss_epoch",
         "val_loss_epoch",
         "val/lm_loss",

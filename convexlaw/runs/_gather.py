@@ -138,7 +138,8 @@ def _newest_checkpoints(runs: list[RawRun]) -> list[RawRun]:
             if count:
                 state.note(
                     "checkpoints",
-                    f"{plural(count, 'earlier checkpoint')} of the same run left out (their rows are the first rows of this one)",
+                    f"{plural(count, 'earlier checkpoint')} of the same run left out (their rows are the "
+                    f"first rows of this one)",
                 )
                 parts = state.name.split("/")
                 if len(kept) == 1 and len(parts) > 1 and _CHECKPOINT.match(parts[-1]):

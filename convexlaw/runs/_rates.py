@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from convexlaw.errors import ConvexlawError
-from convexlaw.runs._raw import Floats, Ints, printable
+from convexlaw.runs._raw import Floats, Ints, plural, printable
 from convexlaw.runs.clean import Stream
 
 __all__ = ["dense", "rate_notes", "schedule_for"]
@@ -42,11 +42,13 @@ def schedule_for(schedule: Any, run: str) -> Floats | None:
         lr = np.asarray(schedule, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise ConvexlawError(
-            f"schedule of run {run!r} is no array of numbers ({printable(error)}); pass one learning rate a step"
+            f"schedule of run {run!r} is no array of numbers ({printable(error)}); pass one learning "
+            f"rate a step"
         ) from None
     if lr.ndim != 1 or lr.size == 0 or not np.all(np.isfinite(lr)) or np.any(lr < 0):
         raise ConvexlawError(
-            f"schedule of run {run!r} has shape {lr.shape} and must be one finite learning rate >= 0 a step, in one dimension"
+            f"schedule of run {run!r} has shape {lr.shape} and must be one finite learning rate >= 0 a "
+            f"step, in one dimension"
         )
     return lr
 
@@ -63,8 +65,8 @@ def dense(run: str, last_step: int, points: Stream, schedule: Floats | None) -> 
     points : (steps, rates)
         Logged learning rates by step.
     schedule : (T,) array or None
-        The learning rates themselves; exact where given. One step short of ``last_step + 1`` is enough (a log that counts
-        from 1 ends at step T): the last value is held.
+        The learning rates themselves; exact where given. One step short of ``last_step + 1`` is enough (a
+        log that counts from 1 ends at step T): the last value is held.
 
     Returns
     -------
@@ -72,13 +74,15 @@ def dense(run: str, last_step: int, points: Stream, schedule: Floats | None) -> 
     """
     if last_step >= MAX_DENSE:
         raise ConvexlawError(
-            f"run {run!r} ends at step {last_step}: more than {MAX_DENSE} steps are not laid out one by one (are these tokens?)"
+            f"run {run!r} ends at step {last_step}: more than {MAX_DENSE} steps are not laid out one by "
+            f"one (are these tokens?)"
         )
     count = last_step + 1
     if schedule is not None:
         if schedule.size < last_step:
             raise ConvexlawError(
-                f"the schedule given for run {run!r} has {schedule.size} steps but its log ends at step {last_step}; pass the whole schedule"
+                f"the schedule given for run {run!r} has {schedule.size} steps but its log ends at step "
+                f"{last_step}; pass the whole schedule"
             )
         return schedule[:count].copy() if schedule.size >= count else np.append(schedule, schedule[-1])
     own, given = points
@@ -139,7 +143,8 @@ def rate_notes(last_step: int, points: Stream, schedule: Floats | None = None) -
             notes.append(
                 (
                     "schedule_end",
-                    f"the schedule has {schedule.size} steps and the log ends at step {last_step}: its last value is held for that row",
+                    f"the schedule has {schedule.size} steps and the log ends at step {last_step}: its "
+                    f"last value is held for that row",
                 )
             )
         return notes
@@ -148,12 +153,15 @@ def rate_notes(last_step: int, points: Stream, schedule: Floats | None = None) -
             ("no_lr", "no learning rate in the log: pass schedule= (one learning rate a step) before fitting")
         ]
     notes = []
+    if own.size == last_step + 1 and own[0] == 0 and own[-1] == last_step and given[-1] > 0:
+        return notes  # every step is logged
     steps, rates = _anchors(own, given)
     if given[-1] == 0 and own.size > 1 and steps[-1] != own[-1]:
         notes.append(
             (
                 "trailing_zero",
-                f"the last learning rate (step {own[-1]}) is logged as 0 after {given[-2]:g}: no cooldown is read into it, "
+                f"the last learning rate (step {own[-1]}) is logged as 0 after {given[-2]:g}: no "
+                f"cooldown is read into it, "
                 f"{given[-2]:g} is held",
             )
         )
@@ -161,7 +169,8 @@ def rate_notes(last_step: int, points: Stream, schedule: Floats | None = None) -
         notes.append(
             (
                 "lr_start",
-                f"no learning rate before step {own[0]}: {given[0]:g} is held back to step 0; pass schedule= if the run had a warmup",
+                f"no learning rate before step {own[0]}: {given[0]:g} is held back to step 0; pass "
+                f"schedule= if the run had a warmup",
             )
         )
     gaps = np.diff(steps)
@@ -172,7 +181,8 @@ def rate_notes(last_step: int, points: Stream, schedule: Floats | None = None) -
         notes.append(
             (
                 "lr_gaps",
-                f"learning rate logged at {own.size} of {last_step + 1} steps: lines are drawn across {int(changing.sum())} gaps in which it "
+                f"learning rate logged at {own.size} of {last_step + 1} steps: lines are drawn across "
+                f"{plural(int(changing.sum()), 'gap')} in which it "
                 f"changes (widest {gaps[widest]} steps, {steps[widest]} to {steps[widest + 1]})",
             )
         )
@@ -187,7 +197,8 @@ def rate_notes(last_step: int, points: Stream, schedule: Floats | None = None) -
         notes.append(
             (
                 "lr_jump",
-                f"learning rate jumps from {rates[k]:g} to {rates[k + 1]:g} between the logged steps {steps[k]} and {steps[k + 1]}: "
+                f"learning rate jumps from {rates[k]:g} to {rates[k + 1]:g} between the logged steps "
+                f"{steps[k]} and {steps[k + 1]}: "
                 "read as a line, pass schedule= for the step itself",
             )
         )
@@ -215,7 +226,8 @@ def _against(schedule: Floats, own: Ints, given: Floats) -> list[tuple[str, str]
         return [
             (
                 "late_lr",
-                f"the log holds each learning rate {late} ({rows - misses[best]} of {rows} rows agree with the schedule so shifted): the schedule is used",
+                f"the log holds each learning rate {late} ({rows - misses[best]} of {rows} rows agree "
+                f"with the schedule so shifted): the schedule is used",
             )
         ]
     return [

@@ -54,10 +54,11 @@ class Note(str):
 class RawRun:
     """One run as read.
 
-    ``columns`` holds arrays of one length, in file order: ``step`` and any of ``loss`` (training), ``val_loss``, ``lr``,
-    ``batch_size``, ``tokens``, ``samples``, ``seq_len``, ``grad_norm``, ``loss_min``, ``loss_max``, NaN where a row has none.
-    Boolean ``loss_nan``, ``val_loss_nan`` mark cells where the source says NaN (an absent cell is NaN without the mark).
-    ``line`` is the row's place in the source, for messages; ``group`` joins pieces of one run that lie in several files.
+    ``columns`` holds arrays of one length, in file order: ``step`` and any of ``loss`` (training),
+    ``val_loss``, ``lr``, ``batch_size``, ``tokens``, ``samples``, ``seq_len``, ``grad_norm``, ``loss_min``,
+    ``loss_max``, NaN where a row has none. Boolean ``loss_nan``, ``val_loss_nan`` mark cells where the
+    source says NaN (an absent cell is NaN without the mark). ``line`` is the row's place in the source, for
+    messages; ``group`` joins pieces of one run that lie in several files.
     """
 
     name: str

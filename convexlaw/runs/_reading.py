@@ -42,7 +42,8 @@ def raw_runs(source: Any) -> tuple[list[RawRun], list[Note]]:
         if not skipped:
             raise ConvexlawError(f"{seen}: nothing to read (an empty folder or list); pass at least one log")
         raise ConvexlawError(
-            f"{seen}: no training log in {plural(len(skipped), 'file')}; {'; '.join(str(n) for n in notes[:3])}"
+            f"{seen}: no training log in {plural(len(skipped), 'file')}; "
+            f"{'; '.join(str(n) for n in notes[:3])}"
         )
     runs, more = gather(pieces)
     if not runs:

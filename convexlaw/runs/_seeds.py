@@ -58,7 +58,8 @@ def pool(
     Returns
     -------
     frame : pandas.DataFrame
-        Rows of the pooled runs, with ``loss_min``, ``loss_max``, ``loss_std`` (over seeds, n - 1) and ``seeds``.
+        Rows of the pooled runs, with ``loss_min``, ``loss_max``, ``loss_std`` (over seeds, n - 1) and
+        ``seeds``.
     meta : dict of str to dict
     notes : list of str
     """
@@ -79,7 +80,8 @@ def pool(
             spread = (rates.max(axis=1) - rates.min(axis=1)) > 1e-6 * rates.max(axis=1)
             if spread.any():
                 raise ConvexlawError(
-                    f"runs {listed(members)} differ in learning rate at {plural(int(spread.sum()), 'step')} (first {whole.index[spread.to_numpy()][0]}): "
+                    f"runs {listed(members)} differ in learning rate at "
+                    f"{plural(int(spread.sum()), 'step')} (first {whole.index[spread.to_numpy()][0]}): "
                     "only seeds of one run are pooled"
                 )
             others = own.groupby("step")[["batch_size", "tokens", "grad_norm"]].mean().loc[whole.index]

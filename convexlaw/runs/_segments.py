@@ -16,8 +16,9 @@ __all__ = ["Segments", "find_segments", "kept_rows", "merge_equal_steps"]
 class Segments:
     """Segment number of every row, and what each segment is.
 
-    ``ids`` is (rows,); ``drops`` holds one (last step before, first step after) a restart; ``starts`` and ``ends`` are the
-    first and last step of the leading rows of every segment; ``unsorted``: the rows are out of order rather than resumed.
+    ``ids`` is (rows,); ``drops`` holds one (last step before, first step after) a restart; ``starts`` and
+    ``ends`` are the first and last step of the leading rows of every segment; ``unsorted``: the rows are out
+    of order rather than resumed.
     """
 
     ids: Ints
@@ -30,7 +31,8 @@ class Segments:
 def _out_of_order(steps: Ints, drops: int) -> bool:
     """Tell a shuffled file from a resumed one: no step twice, and sorting gives even spacing or drops are everywhere.
 
-    A run resumed at the same cadence logs steps again; one resumed at another cadence leaves uneven spacing once sorted.
+    A run resumed at the same cadence logs steps again; one resumed at another cadence leaves uneven spacing
+    once sorted.
     """
     ordered = np.sort(steps)
     gaps = np.diff(ordered)
@@ -84,8 +86,8 @@ def kept_rows(steps: Ints, segments: Segments, duplicates: str, place: NDArray[n
         Steps of the rows of one stream (training, validation or learning rate), in file order.
     segments : Segments
     duplicates : {"later", "earlier", "mean", "error"}
-        ``later``: a segment ends where a later one starts. ``earlier``: a segment starts after the earlier ones end.
-        The others keep all rows.
+        ``later``: a segment ends where a later one starts. ``earlier``: a segment starts after the earlier
+        ones end. The others keep all rows.
     place : (n,) int array
         Which rows of the log these are.
 
@@ -97,7 +99,8 @@ def kept_rows(steps: Ints, segments: Segments, duplicates: str, place: NDArray[n
         return np.ones(steps.size, dtype=bool)
     ids = segments.ids[place]
     first, last = segments.starts.copy(), segments.ends.copy()
-    # a stream may reach further back (an evaluation at the checkpoint itself) or further on than the training rows
+    # a stream may reach further back (an evaluation at the checkpoint itself) or further on than the
+    # training rows
     np.minimum.at(first, ids, steps)
     np.maximum.at(last, ids, steps)
     if duplicates == "later":
@@ -142,7 +145,8 @@ def merge_equal_steps(steps: Ints, values: Floats) -> tuple[Ints, Floats, int]:
     high = np.maximum.reduceat(np.where(there, values, -np.inf), starts, axis=0)
     with np.errstate(over="ignore", invalid="ignore"):
         means = np.add.reduceat(np.where(there, values, 0.0), starts, axis=0) / counts
-    # equal values are their own mean to the last bit; a mean lies between its values even where the sum overflows
+    # equal values are their own mean to the last bit; a mean lies between its values even where the sum
+    # overflows
     means = np.where(low == high, low, np.clip(means, low, np.maximum(low, high)))
     means[~np.logical_or.reduceat(there, starts, axis=0)] = np.nan
     return steps[starts], means, int(steps.size - starts.size)

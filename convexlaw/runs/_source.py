@@ -99,7 +99,8 @@ class Source:
         if stat.S_ISREG(info.st_mode):
             if info.st_size > MAX_BYTES:
                 raise ConvexlawError(
-                    f"{self.label}: {info.st_size >> 20} MiB; the limit is {MAX_BYTES >> 20} MiB, thin the log first"
+                    f"{self.label}: {info.st_size >> 20} MiB; the limit is {MAX_BYTES >> 20} MiB, thin "
+                    f"the log first"
                 )
             return True
         if str(self.path).startswith(_PIPES):
@@ -148,7 +149,8 @@ class Source:
                     size = out.tell()
                     if size > MAX_BYTES or (size > _FREE and size > _RATIO * len(raw)):
                         raise ConvexlawError(
-                            f"{self.label}: {len(raw)} packed bytes unpack to more than {size}: no training log packs like this "
+                            f"{self.label}: {len(raw)} packed bytes unpack to more than {size}: no "
+                            f"training log packs like this "
                             f"(limits: {_RATIO} times beyond {_FREE >> 20} MiB, {MAX_BYTES >> 20} MiB in all)"
                         )
                     if not piece and not chunk:
@@ -260,6 +262,7 @@ def _walk(root: Path) -> Iterator[Source]:
             seen += 1
             if seen > MAX_FILES:
                 raise ConvexlawError(
-                    f"{printable(root)}: more than {MAX_FILES} files; pass the folder or glob that holds the logs"
+                    f"{printable(root)}: more than {MAX_FILES} files; pass the folder or glob that holds "
+                    f"the logs"
                 )
             yield Source(printable(path), run_name(path, root), path, root)

@@ -120,8 +120,10 @@ def to_numbers(
     if wrong:
         where = f"{place}{'s' if len(wrong) > 1 else ''} {listed(lines[wrong[:200]])}"
         raise ConvexlawError(
-            f"{label}: column {printable(name, 40)!r} has {plural(len(wrong), 'cell')} that {'are' if len(wrong) > 1 else 'is'} no "
-            f"number, first {printable(cells.iloc[wrong[0]], 40)!r} ({where}); mend or remove {'them' if len(wrong) > 1 else 'it'}"
+            f"{label}: column {printable(name, 40)!r} has {plural(len(wrong), 'cell')} that "
+            f"{'are' if len(wrong) > 1 else 'is'} no "
+            f"number, first {printable(cells.iloc[wrong[0]], 40)!r} ({where}); mend or remove "
+            f"{'them' if len(wrong) > 1 else 'it'}"
         )
     return given, said
 
@@ -260,7 +262,8 @@ def _require(header: list[str], chosen: dict[str, int], label: str) -> None:
         )
     if "loss" not in chosen and "val_loss" not in chosen:
         raise NotALog(
-            f"{label}: no loss column among {there}; name it loss, train_loss, train/loss, val_loss or eval_loss"
+            f"{label}: no loss column among {there}; name it loss, train_loss, train/loss, val_loss or "
+            f"eval_loss"
         )
     if "step" not in chosen:
         hint = ""
@@ -314,9 +317,9 @@ def _part_by_split(run: RawRun, words: NDArray[np.object_]) -> Mask:
 def _mark_plain_nan(run: RawRun, sparse: bool) -> None:
     """Mark losses that a source left empty where a number belongs.
 
-    A table that logs each metric on rows of its own leaves most cells empty: they are absent. In a table that writes one
-    row a step, an empty loss (that is how NaN is saved in many formats) is a NaN. The two differ in how often empty and
-    filled rows take turns.
+    A table that logs each metric on rows of its own leaves most cells empty: they are absent. In a table
+    that writes one row a step, an empty loss (that is how NaN is saved in many formats) is a NaN. The two
+    differ in how often empty and filled rows take turns.
     """
     lead = "loss" if "loss" in run.columns and np.isfinite(run.columns["loss"]).any() else "val_loss"
     values = run.columns.get(lead)
@@ -380,7 +383,8 @@ def _part_by_run(whole: RawRun, names: NDArray[np.object_]) -> list[RawRun]:
 def _unnamed_keys(run: RawRun, table: Table, taken: set[int]) -> list[tuple[NDArray[np.object_], str]]:
     """Find columns that tell runs apart in one file that starts over and over, e.g. model and schedule.
 
-    Such a column changes only where ``step`` falls back to the beginning; a resumed run falls back into the middle.
+    Such a column changes only where ``step`` falls back to the beginning; a resumed run falls back into the
+    middle.
     """
     steps = run.columns["step"]
     with np.errstate(invalid="ignore"):

@@ -124,8 +124,12 @@ class Text:
         self.encoding = "utf-8"
         self.lines: Ints | None = None
         self.notes: list[tuple[str, str]] = []
+        self._checked = False
         self._decode()
         self.dialect = sniff(self._head().decode(self.encoding, errors="replace").lstrip("\ufeff"))
+        self.delimiter = (
+            self.dialect.delimiter if self.dialect is not None else ""
+        )  # as found, whatever it becomes
 
     def _head(self) -> bytes:
         return self._content[:262144] if self._content is not None else self._source.head()
@@ -148,9 +152,33 @@ class Text:
             self._content = self._source.data().decode(name).lstrip("\ufeff").encode()
         except UnicodeDecodeError as error:
             raise ConvexlawError(
-                f"{self.label}: not whole UTF-16 text ({error.reason} at byte {error.start}); save it as UTF-8"
+                f"{self.label}: not whole UTF-16 text ({error.reason} at byte {error.start}); save it as "
+                f"UTF-8"
             ) from None
         self.notes.append(("encoding", "UTF-16 text"))
+
+    def regular(self, rows: int) -> bool:
+        """Tell whether ``rows`` whole rows are all there is, from the count of delimiters alone.
+
+        Only right where the last column of every row has been seen to hold a value: then no line is short,
+        and a line too long is one delimiter too many.
+        """
+        dialect = self.dialect
+        if dialect is None or dialect.delimiter == " " or not self._closed():
+            return False
+        mark = ord(dialect.delimiter)
+        head = b"\n".join(self._head().split(b"\n")[: dialect.skip + 1])
+        count = -head.count(dialect.delimiter.encode())
+        with self.open() as file:
+            while chunk := file.read(1 << 20):
+                count += int(np.count_nonzero(np.frombuffer(chunk, np.uint8) == mark))
+        return count == rows * (len(dialect.header) - 1)
+
+    def _closed(self) -> bool:
+        with self.open() as file:
+            file.seek(0, io.SEEK_END)
+            file.seek(max(file.tell() - 1, 0))
+            return file.read() in (b"\n", b"\r", b"")
 
     def inspect(self) -> None:
         """Check every line in one pass over the bytes; go line by line only where something is odd.
@@ -162,48 +190,49 @@ class Text:
         """
         dialect = self.dialect
         assert dialect is not None
-        end = b"\n" if b"\n" in self._head() or b"\r" not in self._head() else b"\r"
-        delimiter = dialect.delimiter.encode()
-        count = {"end": 0, "delimiter": 0, "quote": 0, "zero": 0, "comment": 0, "header": 0}
-        ascii_only, tail, compact = True, b"", True
-        header_line = self._head().removeprefix(b"\xef\xbb\xbf").splitlines()[dialect.skip]
-        rule = bytes(set(range(256)) - set(delimiter + end))
+        mark = dialect.delimiter.encode()
+        row = mark * (len(dialect.header) - 1) + b"\n"
+        rest = bytes(set(range(256)) - set(mark + b'\n"#\0'))
+        even, rows, tail = b"\n" in self._head(), 0, b""
         with self.open() as file:
-            first = [file.readline() if end == b"\n" else b"" for _ in range(dialect.skip + 1)]
-            if end == b"\r":
-                file.seek(0)
-            while chunk := file.read(1 << 22):
-                if end == b"\n":
-                    chunk += file.readline()
-                count["end"] += chunk.count(end)
-                count["delimiter"] += chunk.count(delimiter)
-                count["quote"] += chunk.count(b'"')
-                count["zero"] += chunk.count(b"\0")
-                count["comment"] += chunk.count(b"\n#") + chunk.startswith(b"#")
-                count["header"] += chunk.count(b"\n" + header_line) + chunk.startswith(header_line)
-                ascii_only = ascii_only and chunk.isascii()
-                tail = chunk[-65536:]
-                if compact and not count["quote"]:
-                    marks = chunk.translate(None, rule)
-                    marks += b"" if chunk.endswith(end) else end
-                    row = delimiter * (len(dialect.header) - 1) + end
-                    compact = marks == row * (len(marks) // max(len(row), 1))
-        del first
-        if count["zero"]:
-            raise ConvexlawError(
-                f"{self.label}: {plural(count['zero'], 'zero byte')} in what looks like a table; it is damaged, copy it again"
-            )
-        if not ascii_only or not self._head().removeprefix(b"\xef\xbb\xbf").isascii():
-            self._check_utf8()
-        closed = not tail or tail.endswith((b"\n", b"\r"))
-        if end == b"\r" or count["quote"] or count["comment"] or count["header"] or not compact or not closed:
-            self._line_by_line(closed)
+            for _ in range(dialect.skip + 1 if even else 0):
+                file.readline()
+            while even and (chunk := file.read(1 << 22)):
+                chunk += file.readline()
+                if b"\0" in chunk:
+                    raise ConvexlawError(
+                        f"{self.label}: zero bytes in what looks like a table; it is damaged, copy it again"
+                    )
+                end = chunk.rfind(b"\n") + 1
+                tail = chunk[end:]
+                marks = chunk[:end].translate(None, rest)
+                count = len(marks) // len(row)
+                even = marks == row * count and tail.translate(None, rest) in (b"", row[:-1])
+                rows += count
+        if not even or mark == b" ":
+            self.check_encoding()
+            self.line_by_line()
+        elif tail:
+            self._no_line_end(tail)
 
-    def _check_utf8(self) -> None:
-        with self.open() as file:
+    def _no_line_end(self, line: bytes) -> None:
+        if not line.rstrip().endswith(b'"'):
+            self.notes.append(
+                (
+                    "no_line_end",
+                    "the last line has no line end: if the file was cut, its last number may be too",
+                )
+            )
+
+    def check_encoding(self) -> None:
+        """Make sure that text can be read as text."""
+        if self._checked:
+            return
+        self._checked = True
+        with io.TextIOWrapper(self.open(), encoding="utf-8") as text:
             try:
-                for line in io.TextIOWrapper(file, encoding="utf-8"):
-                    del line
+                while text.read(1 << 20):
+                    pass
             except UnicodeDecodeError:
                 self.encoding = "cp1252"
                 self.notes.append(("encoding", "not UTF-8: read as Windows-1252"))
@@ -212,8 +241,7 @@ class Text:
         """Yield (first line, last line, cells) of every record below the header."""
         dialect = self.dialect
         assert dialect is not None
-        with self.open() as file:
-            text = io.TextIOWrapper(file, encoding=self.encoding, errors="replace", newline=None)
+        with io.TextIOWrapper(self.open(), encoding=self.encoding, errors="replace", newline=None) as text:
             for _ in range(dialect.skip):
                 text.readline()
             if dialect.delimiter == " ":
@@ -228,12 +256,13 @@ class Text:
                     start = dialect.skip + reader.line_num + 1
             except csv.Error as error:
                 raise ConvexlawError(
-                    f"{self.label}: line {dialect.skip + reader.line_num} cannot be parted into cells ({error}); mend or remove it"
+                    f"{self.label}: line {dialect.skip + reader.line_num} cannot be parted into cells "
+                    f"({error}); mend or remove it"
                 ) from None
 
-    def _line_by_line(self, closed: bool) -> None:
+    def line_by_line(self) -> None:
         """Drop comments, repeated headers and a cut last line; refuse other lines with a wrong number of cells."""
-        dialect = self.dialect
+        dialect, closed = self.dialect, self._closed()
         assert dialect is not None
         width = len(dialect.header)
         out = io.StringIO()
@@ -254,14 +283,17 @@ class Text:
         if odd:
             lines = listed([line for line, _ in odd[:1000]])
             raise ConvexlawError(
-                f"{self.label}: {plural(len(odd), 'line')} with other than {width} cells (line {lines}; the first has {odd[0][1]}): "
-                f"the header names {plural(width, 'column')}; mend or remove {'it' if len(odd) == 1 else 'them'}"
+                f"{self.label}: {plural(len(odd), 'line')} with other than {width} cells (line {lines}; "
+                f"the first has {odd[0][1]}): "
+                f"the header names {plural(width, 'column')}; mend or remove "
+                f"{'it' if len(odd) == 1 else 'them'}"
             )
         if again:
             self.notes.append(
                 (
                     "header_again",
-                    f"the header line stands {plural(again, 'more time')} inside the file (a restarted logger)",
+                    f"the header line stands {plural(again, 'more time')} inside the file (a restarted "
+                    f"logger)",
                 )
             )
         self._content, self.encoding = out.getvalue().encode(), "utf-8"
@@ -317,13 +349,7 @@ class Text:
             self.notes.append(("cut", f"the last line ({shown!r}, line {first}) is cut: dropped"))
         else:
             self._sort_out(record, width, write, places, odd)
-            if not text.rstrip().endswith(b'"'):
-                self.notes.append(
-                    (
-                        "no_line_end",
-                        "the last line has no line end: if the file was cut, its last number may be too",
-                    )
-                )
+            self._no_line_end(text)
 
 
 def _tail(file: BinaryIO) -> bytes:

@@ -26,8 +26,9 @@ Stream = tuple[Ints, Floats]
 class TidyRun:
     """One run made tidy.
 
-    ``columns`` has equal-length arrays: training rows by step, then validation rows by step. ``train`` and ``val`` are its
-    (steps, losses); ``side`` holds the (steps, values) of what was logged beside, on whatever rows.
+    ``columns`` has equal-length arrays: training rows by step, then validation rows by step. ``train`` and
+    ``val`` are its (steps, losses); ``side`` holds the (steps, values) of what was logged beside, on
+    whatever rows.
     """
 
     name: str
@@ -61,31 +62,39 @@ def tidy(raw: RawRun, duplicates: str = "later", na: str = "drop", loss_scale: f
     Raises
     ------
     ConvexlawError
-        Steps that are no counts, no finite loss at all, or what ``duplicates="error"`` and ``na="error"`` refuse.
+        Steps that are no counts, no finite loss at all, or what ``duplicates="error"`` and ``na="error"``
+        refuse.
     """
     steps = _steps(raw)
-    values = {"train": raw.values("loss"), "val": raw.values("val_loss")}
+    values: dict[str, Floats] = {}
+    rows: dict[str, Mask] = {}
+    for split, column in (("train", "loss"), ("val", "val_loss")):
+        if column in raw.columns:
+            values[split] = raw.values(column)
+            rows[split] = ~np.isnan(values[split])
+            if f"{column}_nan" in raw.columns:
+                rows[split] |= raw.marks(f"{column}_nan")
+        else:
+            values[split], rows[split] = np.empty(0), np.zeros(steps.size, dtype=bool)
     bounds = [raw.values(c) for c in ("loss_min", "loss_max") if c in raw.columns]
-    if loss_scale != 1.0:
+    if loss_scale != 1.0 and values["train"].size:
         with np.errstate(over="ignore"):
             values["train"] = values["train"] / loss_scale
             bounds = [b / loss_scale for b in bounds]
         raw.note("loss_scale", f"training losses are divided by {loss_scale:g} (loss_scale)")
-    rows = {
-        split: ~np.isnan(values[split]) | raw.marks(f"{column}_nan")
-        for split, column in (("train", "loss"), ("val", "val_loss"))
-    }
     lead = rows["train"] if rows["train"].any() else rows["val"]
     if not lead.any():
         raise ConvexlawError(
-            f"{raw.source}: run {raw.name!r} has no loss at any step; a log needs loss, train_loss, val_loss or eval_loss"
+            f"{raw.source}: run {raw.name!r} has no loss at any step; a log needs loss, train_loss, "
+            f"val_loss or eval_loss"
         )
     segments = find_segments(steps, lead)
     if segments.unsorted:
         back = int(np.sum(np.diff(steps[lead]) < 0))
         raw.note(
             "unsorted",
-            f"{int(lead.sum())} rows out of order (a smaller step follows {plural(back, 'time')}): sorted by step",
+            f"{int(lead.sum())} rows out of order (a smaller step follows {plural(back, 'time')}): "
+            f"sorted by step",
         )
 
     tidied: dict[str, tuple[Ints, Floats]] = {}
@@ -127,7 +136,8 @@ def tidy(raw: RawRun, duplicates: str = "later", na: str = "drop", loss_scale: f
     if "lr" in side and side["lr"][0].size and side["lr"][1].min() < 0:
         k = int(np.argmin(side["lr"][1]))
         raise ConvexlawError(
-            f"{raw.source}: learning rate = {side['lr'][1][k]:g} at step {side['lr'][0][k]} of run {raw.name!r} is negative; mend the log"
+            f"{raw.source}: learning rate = {side['lr'][1][k]:g} at step {side['lr'][0][k]} of run "
+            f"{raw.name!r} is negative; mend the log"
         )
     columns = _assemble(raw, tidied, side)
     return TidyRun(
@@ -171,7 +181,8 @@ def _steps(raw: RawRun) -> Ints:
     ):
         if wrong.any():
             raise ConvexlawError(
-                f"{raw.source}: step = {given[np.argmax(wrong)]:g} {rule} in {plural(int(wrong.sum()), 'row')} of run {raw.name!r} "
+                f"{raw.source}: step = {given[np.argmax(wrong)]:g} {rule} in "
+                f"{plural(int(wrong.sum()), 'row')} of run {raw.name!r} "
                 f"({raw.where(np.flatnonzero(wrong))}); steps count updates: 0, 1, 2, ..."
             )
     raise ConvexlawError(f"{raw.source}: the steps of run {raw.name!r} are no counts of updates")
@@ -189,7 +200,8 @@ def _finite(raw: RawRun, steps: Ints, values: Floats, place: NDArray[np.intp], s
     where = f"step{'s' if rows.size > 1 else ''} {listed(steps[rows])}"
     if na == "error":
         raise ConvexlawError(
-            f"{raw.source}: {what} in run {raw.name!r} at {where} ({raw.where(rows)}); pass na='drop' to leave them out"
+            f"{raw.source}: {what} in run {raw.name!r} at {where} ({raw.where(rows)}); pass na='drop' to "
+            f"leave them out"
         )
     raw.note("nan", f"{what} at {where}: dropped")
     return finite
@@ -204,7 +216,8 @@ def _refuse_duplicates(raw: RawRun, steps: Ints, place: NDArray[np.intp], split:
     if twice.size:
         rows = place[np.isin(own, twice)]
         raise ConvexlawError(
-            f"{raw.source}: run {raw.name!r} logs {plural(twice.size, f'{_KIND[split]} step')} more than once, first step {twice[0]} "
+            f"{raw.source}: run {raw.name!r} logs {plural(twice.size, f'{_KIND[split]} step')} more than "
+            f"once, first step {twice[0]} "
             f"({raw.where(rows)}); pass duplicates='later', 'earlier' or 'mean'"
         )
 
@@ -218,9 +231,12 @@ def _merged(
     segments: Segments,
     duplicates: str,
 ) -> tuple[Ints, Floats]:
-    if place.size == steps.size and not segments.drops and not segments.unsorted:
-        table = values[0][:, None] if len(values) == 1 else np.column_stack(values)
-        own, means, merged = merge_equal_steps(steps, table)
+    if not place.size:
+        return np.empty(0, np.int64), np.empty((0, len(values)))
+    if place.size == steps.size:
+        own, means, merged = merge_equal_steps(
+            steps, np.column_stack(values) if len(values) > 1 else values[0][:, None]
+        )
     else:
         own, means, merged = merge_equal_steps(steps[place], np.column_stack([v[place] for v in values]))
     if merged:
@@ -242,7 +258,8 @@ def _note_restarts(raw: RawRun, segments: Segments, replaced: dict[str, Ints], d
         return
     winner, loser = ("later", "earlier") if duplicates == "later" else ("earlier", "later")
     gone = [
-        f"{plural(s.size, f'{_KIND[split]} row')} (step{f's {s.min()} to {s.max()}' if s.size > 1 else f' {s[0]}'})"
+        f"{plural(s.size, f'{_KIND[split]} row')} "
+        f"(step{f's {s.min()} to {s.max()}' if s.size > 1 else f' {s[0]}'})"
         for split, s in replaced.items()
     ]
     outcome = (

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from convexlaw.errors import ConvexlawError
 from convexlaw.runs._columns import metric_role
-from convexlaw.runs._raw import Floats, Mask, NotALog, RawRun, printable
+from convexlaw.runs._raw import Floats, Mask, NotALog, RawRun, listed, printable
 from convexlaw.runs._source import Source
 from convexlaw.runs._tables import runs_of_table, to_numbers
 from convexlaw.runs._text import Text
@@ -39,14 +39,34 @@ def read_delimited(source: Source) -> list[RawRun]:
     text = Text(source)
     if text.dialect is None:
         raise NotALog(
-            f"{source.label}: no table with a header line (names parted by , ; tab or |) and in no other known format"
+            f"{source.label}: no table with a header line (names parted by , ; tab or |) and in no other "
+            f"known format"
         )
     table = CsvTable(text)
     meta = {k: v for k, v in text.dialect.meta.items() if v is not None}
     runs = runs_of_table(table, source.label, source.name, "csv", meta)
     for run in runs:
-        run.notes[:0] = text.notes
+        run.notes[:0] = [*_dialect_note(text, source), *text.notes]
     return runs
+
+
+def _dialect_note(text: Text, source: Source) -> list[tuple[str, str]]:
+    """Say what was guessed about the writing, where it is not plain CSV."""
+    assert text.dialect is not None
+    names = {
+        ";": "semicolons between cells",
+        "\t": "tabs between cells",
+        "|": "bars between cells",
+        " ": "spaces between cells",
+    }
+    said = [names[text.delimiter]] if text.delimiter in names else []
+    if text.dialect.decimal == ",":
+        said.append("decimal commas" + (" and points between thousands" if text.dialect.thousands else ""))
+    if source.head(3) == b"\xef\xbb\xbf":
+        said.append("a byte-order mark")
+    if source.packed:
+        said.append("packed with gzip")
+    return [("dialect", f"read with {listed(said)}")] if said else []
 
 
 class CsvTable:
@@ -65,13 +85,16 @@ class CsvTable:
 
     def prepare(self, places: Sequence[int]) -> None:
         """Parse these columns: as floats where all their cells are numbers, else as text."""
-        if not self._inspected:
-            self._text.inspect()
-            self._inspected = True
         wanted = [p for p in places if p not in self._floats and p not in self._words]
         texts = [p for p in wanted if (metric_role(self.header[p]) or ("",))[0] in ("run", "split", "seed")]
         numbers = [p for p in wanted if p not in texts]
-        table = self._parse(numbers, "float64") if numbers else None
+        table = (
+            self._first_look(numbers)
+            if not self._inspected
+            else self._parse(numbers, "float64")
+            if numbers
+            else None
+        )
         if table is not None:
             self._floats |= {p: table[p].to_numpy() for p in numbers}
             self._rows = len(table)
@@ -79,6 +102,21 @@ class CsvTable:
             texts = wanted
         if texts:
             self._as_text(texts)
+
+    def _first_look(self, numbers: Sequence[int]) -> pd.DataFrame | None:
+        """Parse at once and check the lines after, which is cheap; look at every line only where that is not enough."""
+        self._inspected = True
+        last = len(self.header) - 1
+        table = self._parse(sorted({*numbers, last}), "float64") if numbers else None
+        if table is not None and not table[last].isna().any() and self._text.regular(len(table)):
+            return table
+        del table
+        self._text.inspect()
+        table = self._parse(numbers, "float64") if numbers else None
+        if table is None and numbers and self._text.lines is None:
+            self._text.line_by_line()
+            table = self._parse(numbers, "float64")
+        return table
 
     def _parse(self, places: Sequence[int], dtype: str, **more: Any) -> pd.DataFrame | None:
         dialect = self._dialect
@@ -108,6 +146,7 @@ class CsvTable:
         return table
 
     def _as_text(self, places: Sequence[int]) -> None:
+        self._text.check_encoding()
         table = self._parse(places, "str", keep_default_na=False, na_values=[""])
         assert table is not None
         self._words |= {p: table[p] for p in places}

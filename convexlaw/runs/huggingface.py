@@ -74,7 +74,8 @@ def read_trainer_state(value: dict[str, Any], label: str, name: str) -> list[Raw
     if not rows:
         hint = f" (it has {printable(evals[0], 60)}; rename one of them to eval_loss)" if evals else ""
         raise NotALog(
-            f"{label}: log_history has {plural(len(history), 'entry', 'entries')}, none with loss or eval_loss{hint}"
+            f"{label}: log_history has {plural(len(history), 'entry', 'entries')}, none with loss or "
+            f"eval_loss{hint}"
         )
     columns: dict[str, NDArray[Any]] = {"line": np.array([k for k, _ in rows], dtype=np.int64)}
     for key, column in _KEYS.items():
@@ -100,7 +101,8 @@ def read_trainer_state(value: dict[str, Any], label: str, name: str) -> list[Raw
     if others:
         run.note(
             "other_rows",
-            f"{plural(others, 'log_history entry', 'log_history entries')} without loss or eval_loss left out",
+            f"{plural(others, 'log_history entry', 'log_history entries')} without loss or eval_loss "
+            f"left out",
         )
     if evals:
         run.note(

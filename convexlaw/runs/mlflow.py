@@ -48,7 +48,8 @@ def read_metric_file(source: Source) -> list[RawRun]:
             rows.append((float(time), value, float(step), number))
         except (ValueError, IndexError, OverflowError):
             raise ConvexlawError(
-                f"{source.label}: line {number} ({printable(line.decode(errors='replace'), 40)!r}) is not 'time value step'; mend or remove it"
+                f"{source.label}: line {number} ({printable(line.decode(errors='replace'), 40)!r}) is "
+                f"not 'time value step'; mend or remove it"
             ) from None
     table = np.array(rows, dtype=np.float64).reshape(-1, 4)
     columns: dict[str, NDArray[Any]] = {

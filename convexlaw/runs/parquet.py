@@ -43,7 +43,8 @@ class _ParquetTable:
                 cells = column.column(0).to_pandas() if column.num_columns else pd.Series([], dtype=float)
             except Exception as error:
                 raise ConvexlawError(
-                    f"{self._label}: column {printable(self.header[place], 40)!r} cannot be read ({printable(error)})"
+                    f"{self._label}: column {printable(self.header[place], 40)!r} cannot be read "
+                    f"({printable(error)})"
                 ) from None
             self._tables[place] = FrameTable(pd.DataFrame({self.header[place]: cells}), self._label)
 

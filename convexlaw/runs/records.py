@@ -109,7 +109,8 @@ def read_lines(source: Source) -> list[RawRun]:
                 number += 1
                 if len(line) > MAX_LINE:
                     raise ConvexlawError(
-                        f"{source.label}: line {number} is longer than {MAX_LINE >> 20} MiB; this is no training log"
+                        f"{source.label}: line {number} is longer than {MAX_LINE >> 20} MiB; this is no "
+                        f"training log"
                     )
                 if not line.strip():
                     continue
@@ -118,7 +119,8 @@ def read_lines(source: Source) -> list[RawRun]:
                 except ValueError as error:
                     if not line.endswith(b"\n") and number > 1:
                         cut.append(
-                            f"the last line ({printable(line.decode(errors='replace'), 40)!r}, line {number}) is cut: dropped"
+                            f"the last line ({printable(line.decode(errors='replace'), 40)!r}, line "
+                            f"{number}) is cut: dropped"
                         )
                         return
                     raise ConvexlawError(
@@ -126,7 +128,8 @@ def read_lines(source: Source) -> list[RawRun]:
                     ) from None
                 if not isinstance(value, dict):
                     raise ConvexlawError(
-                        f"{source.label}: line {number} is {type(value).__name__}, not an object with names; mend or remove it"
+                        f"{source.label}: line {number} is {type(value).__name__}, not an object with "
+                        f"names; mend or remove it"
                     )
                 yield number, value
 
@@ -148,7 +151,8 @@ def read_json(source: Source) -> list[RawRun]:
     data = source.data()
     if len(data) > MAX_JSON:
         raise ConvexlawError(
-            f"{source.label}: {len(data) >> 20} MiB of JSON; the limit is {MAX_JSON >> 20} MiB, write one object a line instead"
+            f"{source.label}: {len(data) >> 20} MiB of JSON; the limit is {MAX_JSON >> 20} MiB, write "
+            f"one object a line instead"
         )
     try:
         value = _loads(data.removeprefix(b"\xef\xbb\xbf"))
@@ -215,7 +219,8 @@ def _columns(value: dict[str, Any], label: str, name: str) -> list[RawRun]:
         sizes = {len(c) for c in columns.values() if isinstance(c, list)}
         if len(sizes) > 1:
             raise ConvexlawError(
-                f"{label}: the columns of {prefix or 'the document'!r} have different lengths {sorted(sizes)[:6]}; nothing is read"
+                f"{label}: the columns of {prefix or 'the document'!r} have different lengths "
+                f"{sorted(sizes)[:6]}; nothing is read"
             )
         known: dict[str, Any] = {}
         for key, column in columns.items():
@@ -229,7 +234,8 @@ def _columns(value: dict[str, Any], label: str, name: str) -> list[RawRun]:
     frames = [f for f in frames if len(f.columns)]
     if not frames:
         raise NotALog(
-            f"{label}: JSON with the keys {printable(', '.join(map(str, list(value)[:8])), 120)} and no columns of step and loss"
+            f"{label}: JSON with the keys {printable(', '.join(map(str, list(value)[:8])), 120)} and no "
+            f"columns of step and loss"
         )
     titles = list(dict.fromkeys(t for f in frames for t in f.columns))
     joined = {

@@ -71,7 +71,8 @@ def read_source(source: Source) -> list[RawRun]:
     kind = recognise(head)
     if kind == "text" and _binary(head):
         raise NotALog(
-            f"{source.label}: binary content in no format known here (CSV, JSON, parquet, TensorBoard, MLflow)"
+            f"{source.label}: binary content in no format known here (CSV, JSON, parquet, TensorBoard, "
+            f"MLflow)"
         )
     runs = _READERS[kind](source)
     for run in runs:

@@ -64,13 +64,16 @@ def _cadence(run: TidyRun, kind: str) -> list[tuple[str, str]]:
         sizes, counts = np.unique(gaps, return_counts=True)
         usual = int(sizes[np.argmax(counts)])
         odd = gaps[gaps != usual]
-        widest = int(np.argmax(gaps))
-        where = f"widest {gaps[widest]} steps, {steps[widest]} to {steps[widest + 1]}"
+        widest = int(np.argmax(np.where(gaps != usual, gaps, 0)))
+        where = f"{gaps[widest]} steps, {steps[widest]} to {steps[widest + 1]}"
+        if odd.size > 1:
+            where = f"the widest {where}"
         if odd.size <= 0.2 * gaps.size:
             found.append(
                 (
                     "irregular",
-                    f"logged every {plural(usual, 'step')} but for {plural(odd.size, 'gap')} of another size ({where})",
+                    f"logged every {plural(usual, 'step')} but for {plural(odd.size, 'gap')} of another "
+                    f"size ({where})",
                 )
             )
         else:
@@ -80,7 +83,8 @@ def _cadence(run: TidyRun, kind: str) -> list[tuple[str, str]]:
             found.append(
                 (
                     "irregular",
-                    f"logged at irregular steps, {sizes[0]} to {sizes[-1]} apart (median {np.median(gaps):g}; {where}){hint}",
+                    f"logged at irregular steps, {sizes[0]} to {sizes[-1]} apart (median "
+                    f"{np.median(gaps):g}; {where}){hint}",
                 )
             )
     window = _window(run, kind, usual)
@@ -130,8 +134,10 @@ def _plateaus(run: TidyRun) -> list[tuple[str, str]]:
             found.append(
                 (
                     "plateau",
-                    f"the loss stands at exactly {before[-1]:g} on {length} rows (steps {steps[stop - length]} to {steps[stop - 1]}) before it is "
-                    f"lost at step {lost}: probably NaN that the logger hid; kept, consider dropping these rows",
+                    f"the loss stands at exactly {before[-1]:g} on {length} rows (steps "
+                    f"{steps[stop - length]} to {steps[stop - 1]}) before it is "
+                    f"lost at step {lost}: probably NaN that the logger hid; kept, consider dropping "
+                    f"these rows",
                 )
             )
     return found[:5]
@@ -142,33 +148,51 @@ def _divergence(run: TidyRun) -> tuple[list[tuple[str, str]], list[tuple[int, in
     steps, losses = run.train
     found: list[tuple[str, str]] = []
     spans: list[tuple[int, int]] = []
-    if steps.size >= 5 and losses.min() > 0:
+    if steps.size >= 5 and losses.min() > 0 and _ever_high(losses):
         lowest = np.minimum.accumulate(losses)
-        high = losses > _DIVERGED * lowest
-        if high.any():
-            edges = np.flatnonzero(np.diff(np.concatenate(([False], high, [False])).astype(np.int8)))
-            lasting = min(_LASTING, 0.1 * (steps[-1] - steps[0]))
-            for a, b in zip(edges[::2], edges[1::2] - 1, strict=True):
-                if b - a >= 2 and steps[b] - steps[a] >= lasting:
-                    spans.append((int(steps[a]), int(steps[b])))
-            for a, b in spans[:3]:
-                end = "to the end" if b == steps[-1] else f"to step {b}"
-                level = lowest[np.searchsorted(steps, a)]
-                found.append(
-                    (
-                        "divergence",
-                        f"diverged: from step {a} {end} the loss stays above {_DIVERGED} x its lowest value ({level:.4g}): kept, fit the steps before",
-                    )
+        with np.errstate(over="ignore"):
+            high = losses > _DIVERGED * lowest
+        edges = np.flatnonzero(np.diff(np.concatenate(([False], high, [False])).astype(np.int8)))
+        lasting = min(_LASTING, 0.1 * (steps[-1] - steps[0]))
+        long = [
+            (a, b)
+            for a, b in zip(edges[::2], edges[1::2] - 1, strict=True)
+            if b - a >= 2 and steps[b] - steps[a] >= lasting
+        ]
+        spans = [(int(steps[a]), int(steps[b])) for a, b in long]
+        if spans:
+            first = long[0][0]
+            count = int(np.sum(high[first:]))
+            end = "to the end" if spans[-1][1] == steps[-1] else f"until step {spans[-1][1]}"
+            found.append(
+                (
+                    "divergence",
+                    f"diverged at step {spans[0][0]}: {end} {count} of {losses.size - first} rows are "
+                    f"above {_DIVERGED} x the lowest loss "
+                    f"({lowest[first]:.4g}): kept, fit the steps before",
                 )
+            )
     if run.lost.size and steps.size and run.lost[-1] > steps[-1] and np.sum(run.lost > steps[-1]) > 1:
         count = int(np.sum(run.lost > steps[-1]))
         found.append(
             (
                 "divergence",
-                f"no finite loss after step {steps[-1]}: the last {count} rows are NaN or infinite, the run diverged",
+                f"no finite loss after step {steps[-1]}: the last {count} rows are NaN or infinite, the "
+                f"run diverged",
             )
         )
     return found, spans
+
+
+def _ever_high(losses: Floats) -> bool:
+    """Tell, block by block, whether any loss can be above 1.5 times the lowest so far."""
+    size = 256
+    blocks = losses[: losses.size // size * size].reshape(-1, size)
+    rest = losses[blocks.size :]
+    low = np.minimum.accumulate(np.concatenate((blocks.min(axis=1), [rest.min()] if rest.size else [])))
+    high = np.concatenate((blocks.max(axis=1), [rest.max()] if rest.size else []))
+    with np.errstate(over="ignore"):
+        return bool(np.any(high > _DIVERGED * low))
 
 
 def find_spikes(steps: Ints, losses: Floats) -> Ints:
@@ -182,19 +206,14 @@ def find_spikes(steps: Ints, losses: Floats) -> Ints:
     Returns
     -------
     (k,) int array
-        Places of rows more than 10 % and six standard deviations of the row-to-row noise above the medians of the 11 rows
-        before and the 11 rows after; the first three rows never count.
+        Places of rows more than 10 % and six standard deviations of the row-to-row noise above the medians
+        of the 11 rows before and the 11 rows after; the first three rows never count.
     """
     none = np.empty(0, np.int64)
     n = losses.size
     if n < 5 or not losses.min() > 0:
         return none
-    # six of the eleven rows before must be low, so one of the last six is: a cheap test that few rows pass
-    six = losses.copy()
-    for reach in (1, 2, 2):  # windows of 2, 4, 6
-        six[reach:] = np.minimum(six[reach:], six[:-reach].copy())
-    with np.errstate(over="ignore"):
-        candidates = np.flatnonzero(losses[1:] > _SPIKE * six[:-1]) + 1
+    candidates = _risen(losses, _SPIKE)
     candidates = candidates[candidates >= 3]
     if not candidates.size:
         return none
@@ -207,6 +226,36 @@ def find_spikes(steps: Ints, losses: Floats) -> Ints:
         if logs[k] - max(before, after) > max(math.log(_SPIKE), 6 * noise):
             found.append(k)
     return np.array(found, dtype=np.int64)
+
+
+def _risen(losses: Floats, factor: float) -> Ints:
+    """Places above ``factor`` times the lowest of the six rows before: few rows pass, and every spike does.
+
+    A spike stands above the median of the eleven rows before it, so six of those are low and one of the last
+    six is. Blocks that never rise that much are passed over whole.
+    """
+    size = 256
+    whole = losses.size // size * size
+    blocks = losses[:whole].reshape(-1, size)
+    low = (
+        np.minimum(blocks.min(axis=1), np.concatenate(([np.inf], blocks[:-1, -6:].min(axis=1))))
+        if whole
+        else np.empty(0)
+    )
+    with np.errstate(over="ignore"):
+        rising = np.flatnonzero(blocks.max(axis=1) > factor * low) if whole else np.empty(0, np.int64)
+    starts = [*(rising * size).tolist(), *([whole] if whole < losses.size else [])]
+    found = []
+    for start in starts:
+        first = max(start - 6, 0)
+        part = losses[first : min(start + size, losses.size)]
+        six = part.copy()
+        for reach in (1, 2, 2):  # windows of 2, 4, 6
+            six[reach:] = np.minimum(six[reach:], six[:-reach].copy())
+        with np.errstate(over="ignore"):
+            risen = np.flatnonzero(part[1:] > factor * six[:-1]) + 1 + first
+        found.append(risen[risen >= start])
+    return np.concatenate(found) if found else np.empty(0, np.int64)
 
 
 def _multiple(run: TidyRun) -> list[tuple[str, str]]:
@@ -224,7 +273,8 @@ def _multiple(run: TidyRun) -> list[tuple[str, str]]:
     return [
         (
             "loss_multiple",
-            f"the training loss is about {factor} x the evaluation loss (ratio {middle:.3g} at {plural(int(good.sum()), 'evaluation')}): a sum over "
+            f"the training loss is about {factor} x the evaluation loss (ratio {middle:.3g} at "
+            f"{plural(int(good.sum()), 'evaluation')}): a sum over "
             f"{factor} micro-batches (gradient accumulation)? kept; pass loss_scale={factor} to divide it",
         )
     ]
@@ -240,7 +290,8 @@ def _tokens(run: TidyRun) -> list[tuple[str, str]]:
         return [
             (
                 "tokens",
-                f"tokens fall back {plural(back, 'time')} while steps go on: a counter reset by a restart? kept",
+                f"tokens fall back {plural(back, 'time')} while steps go on: a counter reset by a "
+                f"restart? kept",
             )
         ]
     expected = _samples(run, steps)
@@ -267,8 +318,10 @@ def _tokens(run: TidyRun) -> list[tuple[str, str]]:
     return [
         (
             "tokens",
-            f"tokens disagree with step x batch x length by more than 1 % on {wrong.size} of {plural(tokens.size, 'row')}, first at step {steps[k]}: "
-            f"{tokens[k]:.6g} logged, {length * expected[0][k]:.6g} expected with length {length:g}{guessed}; kept",
+            f"tokens disagree with step x batch x length by more than 1 % on {wrong.size} of "
+            f"{plural(tokens.size, 'row')}, first at step {steps[k]}: "
+            f"{tokens[k]:.6g} logged, {length * expected[0][k]:.6g} expected with length "
+            f"{length:g}{guessed}; kept",
         )
     ]
 
@@ -297,7 +350,8 @@ def _tokens_alone(steps: Ints, tokens: Floats) -> list[tuple[str, str]]:
     return [
         (
             "tokens",
-            f"tokens grow by {rates.min():.6g} to {rates.max():.6g} a step: a batch schedule, or rows of another run; add batch_size to check",
+            f"tokens grow by {rates.min():.6g} to {rates.max():.6g} a step: a batch schedule, or rows of "
+            f"another run; add batch_size to check",
         )
     ]
 
@@ -310,7 +364,8 @@ def _step_units(run: TidyRun) -> list[tuple[str, str]]:
         return [
             (
                 "step_units",
-                "step and tokens are the same numbers: steps must count updates, divide them by the tokens of one update",
+                "step and tokens are the same numbers: steps must count updates, divide them by the "
+                "tokens of one update",
             )
         ]
     positive = steps[steps > 0]
@@ -321,7 +376,8 @@ def _step_units(run: TidyRun) -> list[tuple[str, str]]:
         return [
             (
                 "step_units",
-                f"every step is a multiple of {unit}: these look like tokens or samples, not updates; divide them by the tokens of one update",
+                f"every step is a multiple of {unit}: these look like tokens or samples, not updates; "
+                f"divide them by the tokens of one update",
             )
         ]
     return []

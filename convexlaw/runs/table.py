@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,14 +32,15 @@ class RunTable(Result):
     Attributes
     ----------
     frame : pandas.DataFrame
-        One row a logged loss: ``run``, ``step`` (int, as logged), ``lr``, ``batch_size``, ``tokens``, ``loss`` (nats),
-        ``split`` ("train" or "val"), ``grad_norm``; NaN where a log has none. ``loss_min``, ``loss_max``, ``loss_std``,
-        ``seeds`` follow only where a source has ranges. Runs in the order they were read, in each the training rows by
-        step, then the validation rows by step.
+        One row a logged loss: ``run``, ``step`` (int, as logged), ``lr``, ``batch_size``, ``tokens``,
+        ``loss`` (nats), ``split`` ("train" or "val"), ``grad_norm``; NaN where a log has none. ``loss_min``,
+        ``loss_max``, ``loss_std``, ``seeds`` follow only where a source has ranges. Runs in the order they
+        were read, in each the training rows by step, then the validation rows by step.
     notes : list of str
         What was dropped, merged, guessed or looks wrong, as "run: sentence".
     meta : dict of str to dict
-        Per run: source, format, the columns that were read, and what the log says of itself (weight_decay, ...).
+        Per run: source, format, the columns that were read, and what the log says of itself (weight_decay,
+        ...).
 
     Examples
     --------
@@ -106,8 +108,8 @@ class RunTable(Result):
         Returns
         -------
         pandas.DataFrame
-            ``run, rows, first_step, last_step, peak_lr, batch_size`` (the largest), ``tokens`` (the last), ``final_loss``
-            (training), ``final_val_loss``, ``notes`` (how many).
+            ``run, rows, first_step, last_step, peak_lr, batch_size`` (the largest), ``tokens`` (the last),
+            ``final_loss`` (training), ``final_val_loss``, ``notes`` (how many).
         """
         counts: dict[str, int] = {}
         for note in self.notes:
@@ -190,12 +192,23 @@ class RunTable(Result):
         """Return the (steps, losses) of one run and split ("train" or "val"), by step; empty where it has none."""
         self._known(run)
         _check_choice("split", split, ("train", "val"))
-        rows = self.frame.loc[(self.frame["run"] == run) & (self.frame["split"] == split)]
+        rows = self._rows(run)
+        rows = rows[(rows["split"] == split).to_numpy()]
         return rows["step"].to_numpy(np.int64), rows["loss"].to_numpy(np.float64)
+
+    def _rows(self, run: str) -> pd.DataFrame:
+        self._known(run)
+        return self.frame if len(self) == 1 else self.frame.iloc[self._places[run]]
+
+    @cached_property
+    def _places(self) -> dict[str, Ints]:
+        return {
+            str(run): np.asarray(rows) for run, rows in self.frame.groupby("run", sort=False).indices.items()
+        }
 
     def last_step(self, run: str) -> int:
         """Return the last step of a run with a loss."""
-        return int(self.frame.loc[self.frame["run"] == self._known(run), "step"].max())
+        return int(self._rows(run)["step"].max())
 
     def has_lr(self, run: str) -> bool:
         """Tell whether :meth:`dense_lr` has anything to go by."""
@@ -204,9 +217,9 @@ class RunTable(Result):
     def dense_lr(self, run: str) -> Floats:
         """Learning rate of every step from 0 to the last step of a run that has a loss.
 
-        Exact where ``schedule=`` was given. Otherwise lines between logged points only: before the first and after the last
-        logged point the nearest value is held, and a fall to 0 out of a rate that was not declining is no cooldown
-        (``notes`` says where any of this happened).
+        Exact where ``schedule=`` was given. Otherwise lines between logged points only: before the first and
+        after the last logged point the nearest value is held, and a fall to 0 out of a rate that was not
+        declining is no cooldown (``notes`` says where any of this happened).
 
         Parameters
         ----------
@@ -242,7 +255,7 @@ class RunTable(Result):
         frame = self.frame.copy()
         rates = frame["lr"].to_numpy(np.float64, copy=True)
         for run, lr in found.items():
-            rows = np.flatnonzero((frame["run"] == run).to_numpy())
+            rows = self._places[run]
             dense = _rates.dense(run, self.last_step(run), self._points[run], lr)
             rates[rows] = dense[frame["step"].to_numpy()[rows]]
         frame["lr"] = rates
@@ -287,7 +300,8 @@ class RunTable(Result):
         Parameters
         ----------
         groups : mapping of new name to names or globs, optional
-            Without it, runs whose names differ by a seed alone (``a_seed1``, ``a_seed2``; ``a/s1``, ``a/s2``).
+            Without it, runs whose names differ by a seed alone (``a_seed1``, ``a_seed2``; ``a/s1``,
+            ``a/s2``).
 
         Returns
         -------
@@ -303,7 +317,8 @@ class RunTable(Result):
             chosen = _seeds.seed_groups(self.runs, self.meta)
             if not chosen:
                 raise ConvexlawError(
-                    f"no two runs among {listed(self.runs, 10)} differ by a seed alone; pass groups={{name: glob}}"
+                    f"no two runs among {listed(self.runs, 10)} differ by a seed alone; pass "
+                    f"groups={{name: glob}}"
                 )
         else:
             chosen = {name: self._names(patterns) for name, patterns in groups.items()}
@@ -341,10 +356,10 @@ def read_runs(
     Parameters
     ----------
     source : path, glob, folder, "-", frame, or a list of these (or a mapping of run to one of these)
-        Files are recognised by content: CSV in any dialect, JSON and JSONL, parquet, TensorBoard event files, W&B chart and
-        history exports, Hugging Face trainer states, Lightning metrics, MLflow metric files, each also gzipped. A frame
-        needs ``step`` and ``loss`` (or ``val_loss``), and may have ``run``, ``lr``, ``batch_size``, ``tokens``, ``split``,
-        ``grad_norm``.
+        Files are recognised by content: CSV in any dialect, JSON and JSONL, parquet, TensorBoard event
+        files, W&B chart and history exports, Hugging Face trainer states, Lightning metrics, MLflow metric
+        files, each also gzipped. A frame needs ``step`` and ``loss`` (or ``val_loss``), and may have
+        ``run``, ``lr``, ``batch_size``, ``tokens``, ``split``, ``grad_norm``.
     schedule : array, mapping of run or glob to array, or function of the run's name, optional
         Learning rate of every step, 0-based, where a log has none or only some of them.
     duplicates : {"later", "earlier", "mean", "error"}
@@ -367,8 +382,8 @@ def read_runs(
     --------
     >>> import pandas as pd
     >>> from convexlaw import read_runs
-    >>> read_runs(pd.DataFrame({"iter": [0, 10], "train/loss": [4.0, 3.0], "learning_rate": 1e-3})).frame["lr"].tolist()
-    [0.001, 0.001]
+    >>> read_runs(pd.DataFrame({"iter": [0, 10], "train/loss": [4.0, 3.0], "learning_rate":
+    1e-3})).frame["lr"].tolist() [0.001, 0.001]
     """
     _check_choice("duplicates", duplicates, ("later", "earlier", "mean", "error"))
     _check_choice("na", na, ("drop", "error"))
@@ -383,7 +398,16 @@ def read_runs(
             Note(
                 raw.name,
                 "same_rows",
-                f"holds the same {plural(len(raw), 'row')} as {earlier.name}: leave one of them out of a fit",
+                f"the same {plural(len(raw), 'row')} as {earlier.name}: leave one of them out of a fit",
+            )
+        )
+    if len(done) > 1 and all(d.columns["step"].size == 1 for d in done):
+        notes.append(
+            Note(
+                "",
+                "single_rows",
+                "every run has one row: final losses rather than curves (fit_table takes tables of N, D, "
+                "loss)",
             )
         )
     table = _table(raws, done, notes)
@@ -392,7 +416,8 @@ def read_runs(
             Note(
                 "",
                 "seeds",
-                f"{len(members)} runs differ by their seed alone ({listed(members, 3)}): pool_seeds() makes one run {base!r} of them",
+                f"{len(members)} runs differ by their seed alone ({listed(members, 3)}): pool_seeds() "
+                f"makes one run {base!r} of them",
             )
         )
     return table.with_schedule(schedule) if schedule is not None else _with_rate_notes(table, table.runs)

@@ -118,13 +118,15 @@ def read_events(source: Source) -> list[RawRun]:
             series = _series(accumulator)
         except Exception as error:  # whatever a damaged record makes of the parser
             raise ConvexlawError(
-                f"{source.label}: a record cannot be read ({printable(error)}); the file is damaged, copy it again"
+                f"{source.label}: a record cannot be read ({printable(error)}); the file is damaged, "
+                f"copy it again"
             ) from None
         finally:
             quiet.setLevel(level)
     if counter.count < records:
         raise ConvexlawError(
-            f"{source.label}: record {counter.count + 1} of {records} fails its checksum; the file is damaged and would be half-read, copy it again"
+            f"{source.label}: record {counter.count + 1} of {records} fails its checksum; the file is "
+            f"damaged and would be half-read, copy it again"
         )
     run = _joined(series, source)
     if rest:
@@ -176,7 +178,8 @@ def _joined(series: dict[str, tuple[Floats, Ints, Floats]], source: Source) -> R
     chosen, remarks = assign(tags, ROLES)
     if "loss" not in chosen and "val_loss" not in chosen and "lr" not in chosen:
         raise NotALog(
-            f"{source.label}: no scalar of a loss among {listed([printable(t, 40) for t in tags], 8) or 'no scalars at all'}; "
+            f"{source.label}: no scalar of a loss among "
+            f"{listed([printable(t, 40) for t in tags], 8) or 'no scalars at all'}; "
             f"tags such as {', '.join(ALIASES['loss'][:3])} are read"
         )
     times = np.concatenate([series[tags[p]][0] for p in chosen.values()])

@@ -68,7 +68,8 @@ def read_chart(
         found.setdefault(printable(owner), {}).setdefault(key, numbers(column))
     if not any(c in columns for columns in found.values() for c in ("loss", "val_loss", "lr")):
         raise NotALog(
-            f"{label}: a chart of {listed(unknown) or 'nothing known'}; export the chart of a loss or a learning rate"
+            f"{label}: a chart of {listed(unknown) or 'nothing known'}; export the chart of a loss or a "
+            f"learning rate"
         )
     axis = metric_role(header[0])
     first = numbers(0)
@@ -81,7 +82,8 @@ def read_chart(
             own["step"] = first
         if "step" not in own:
             raise NotALog(
-                f"{label}: the axis of this chart is {printable(header[0], 40)!r}, not a count of updates; export it with Step (or "
+                f"{label}: the axis of this chart is {printable(header[0], 40)!r}, not a count of "
+                f"updates; export it with Step (or "
                 "trainer/global_step) as the x axis"
             )
         data: dict[str, NDArray[Any]] = {c: own[c] for c in _KEPT if c in own}
@@ -101,14 +103,17 @@ def _bounds(run: RawRun, columns: dict[str, Floats]) -> None:
     value, low, high = (columns[k] for k in ("loss", "loss_min", "loss_max"))
     apart = np.isfinite(value) & ((low < value) | (high > value))
     if not apart.any():
+        run.note("bounds", "the columns __MIN and __MAX repeat the losses: left aside")
         return
     run.columns["loss_min"], run.columns["loss_max"] = low, high
     with np.errstate(invalid="ignore", over="ignore"):
         width = float(np.max(high[apart] - low[apart]))
     run.note(
         "grouped",
-        f"{int(apart.sum())} of {plural(int(np.isfinite(value).sum()), 'point')} are means over a range (widest {width:.3g} nats): a "
-        "grouped, smoothed or binned chart; the range is kept in loss_min and loss_max, export single runs to fit them",
+        f"{int(apart.sum())} of {plural(int(np.isfinite(value).sum()), 'point')} are means over a range "
+        f"(widest {width:.3g} nats): a "
+        "grouped, smoothed or binned chart; the range is kept in loss_min and loss_max, export single "
+        "runs to fit them",
     )
 
 
@@ -127,7 +132,8 @@ def note_history(
         notes.append(
             (
                 "step_column",
-                f"step is {printable(used, 40)!r} ({span}); '_step' counts calls of log() ({step.size} rows) and is left aside",
+                f"step is {printable(used, 40)!r} ({span}); '_step' counts calls of log() ({step.size} "
+                f"rows) and is left aside",
             )
         )
     else:
@@ -146,7 +152,8 @@ def note_history(
             notes.append(
                 (
                     "history",
-                    f"{blank} of {loss.size} history rows carry no training loss (other metrics have rows of their own)",
+                    f"{blank} of {loss.size} history rows carry no training loss (other metrics have "
+                    f"rows of their own)",
                 )
             )
     return notes
