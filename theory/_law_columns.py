@@ -234,7 +234,10 @@ class ConvexColumns:
         if self.q is None and not self.exact:
             from scipy.interpolate import CubicSpline
 
-            self._spline = CubicSpline(Q_GRID, self._sums(Q_GRID))
+            # log N is nearly linear in q, N itself is not where S is small
+            table = self._sums(Q_GRID)
+            self._some = np.all(table > 0, axis=0)
+            self._spline = CubicSpline(Q_GRID, np.log(np.where(self._some, table, 1.0)))
             self._dspline = self._spline.derivative()
 
     def _sums(self, qs: Sequence[float]) -> Array:
@@ -264,8 +267,8 @@ class ConvexColumns:
             noise = self._sums((values[index],))[0]
             index += 1
         else:
-            noise = np.asarray(self._spline(values[index]))
-            dnoise = np.asarray(self._dspline(values[index]))
+            noise = np.where(self._some, np.exp(self._spline(values[index])), 0.0)
+            dnoise = noise * np.asarray(self._dspline(values[index]))
             for j in range(dnoise.shape[1]):
                 slopes.append((2 + j, index, dnoise[:, j]))
             index += 1

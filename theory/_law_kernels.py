@@ -134,8 +134,9 @@ def multipower_sum(lr, cumulative, at, C, beta, gamma):  # type: ignore[no-untyp
             k = at[i]
             if k < j:
                 continue
-            if lr[j] <= 0.0:
-                value[i] += change
+            if lr[j] <= 0.0:  # limit of a small rate: 1 as soon as something has moved since, else 0
+                if cumulative[k] > cumulative[j - 1]:
+                    value[i] += change
                 continue
             x = power[j] * (cumulative[k] - cumulative[j - 1])
             base = 1.0 + C * x
