@@ -9,8 +9,9 @@ from typing import ParamSpec, TypeVar
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-__all__ = ["COLORS", "STYLE", "axes_or_new", "styled"]
+__all__ = ["COLORS", "STYLE", "axes_or_new", "figure_of", "styled"]
 
 STYLE = str(Path(__file__).with_name("convexlaw.mplstyle"))
 
@@ -48,3 +49,11 @@ def axes_or_new(ax: Axes | None) -> Axes:
     if ax is not None:
         return ax
     return plt.subplots()[1]
+
+
+def figure_of(ax: Axes) -> Figure:
+    """Return the figure that ``ax`` lies in, also where that is inside a subfigure."""
+    figure = ax.figure
+    while not isinstance(figure, Figure):
+        figure = figure.figure
+    return figure

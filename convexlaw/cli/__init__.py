@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sys
 import traceback
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
-import click
 import typer
 
 import convexlaw
 from convexlaw.cli.demo import demo
 from convexlaw.cli.fit import app as fit_app
 from convexlaw.cli.predict import predict
+from convexlaw.cli.read import read
 from convexlaw.cli.train import train
 from convexlaw.errors import ConvexlawError
 
@@ -24,6 +24,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+# newer typers carry their own copy of click: the base of all usage errors is found through typer
+_UsageError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
 
 def _version(wanted: bool) -> None:
@@ -47,6 +51,7 @@ def _options(
 app.command("demo")(demo)
 app.add_typer(fit_app, name="fit")
 app.command("predict")(predict)
+app.command("read")(read)
 app.command("train")(train)
 
 
@@ -63,10 +68,10 @@ def main(argv: list[str] | None = None) -> NoReturn:
     args = [a for a in args if a != "--debug"]
     try:
         code = app(args=args, prog_name="convexlaw", standalone_mode=False)
-    except click.ClickException as error:
+    except _UsageError as error:
         error.show()
         sys.exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt):
         typer.echo("interrupted: files already written are whole, nothing half-written is left", err=True)
         sys.exit(130)
     except (ConvexlawError, OSError, ImportError) as error:

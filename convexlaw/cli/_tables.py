@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+    from convexlaw.runs.table import RunTable
+
 
 def show_table(frame: pd.DataFrame, title: str = "", digits: int = 4) -> None:
     """Print a frame as a table; piped output keeps every column."""
@@ -118,3 +120,8 @@ def schedule_arguments(given: Sequence[str]) -> dict[str, NDArray[np.float64]] |
                 "one alone may be a SPEC for every run"
             )
     return named
+
+
+def sources(runs: RunTable) -> list[str]:
+    """Files that the runs were read from, each once."""
+    return list(dict.fromkeys(str(meta["source"]) for meta in runs.meta.values() if "source" in meta))

@@ -78,7 +78,7 @@ def curve(
         out,
         command=_tables.command_line(),
         schedules={text: text for text in what_if} if what_if else None,
-        sources=runs.sources,
+        sources=_tables.sources(runs),
         level=level,
     )
     scores = fit.score(list(fit.runs))

@@ -1,4 +1,4 @@
-"""The main job's page: what was read and fitted, how it predicts runs it did not see, what else could be run."""
+"""The main job's page: what was read and fitted, how it predicts unseen runs, what else could be run."""
 
 from __future__ import annotations
 
@@ -192,6 +192,7 @@ def curve_report(
         ``out`` is a file, or a schedule text is wrong; nothing has been written then.
     """
     from convexlaw.figures.fits import plot_residuals, plot_schedule_panel
+    from convexlaw.figures.style import figure_of
     from convexlaw.figures.what_if import plot_forecasts
     from convexlaw.theory.schedules import parse
 
@@ -219,8 +220,8 @@ def curve_report(
     page.table(shown[list(_SCORE_NAMES)].rename(columns=_SCORE_NAMES), "held_out")
     page.add(
         "note",
-        "MAE: mean of |loss - prediction| over the logged steps. 'Last value' is the last loss of the longest "
-        "fitted run, used as a constant prediction.",
+        "MAE: mean of |loss - prediction| over the logged steps. 'Last value' is the last loss "
+        "of the longest fitted run, used as a constant prediction.",
     )
     page.figure(
         plot_schedule_panel(fit),
@@ -255,23 +256,6 @@ def curve_report(
     page.table(limits, "parameters")
     page.bullets(fit.identifiability.sentences)
     page.figure(
-        plot_residuals(fit).get_figure(),
-        "residuals",
-        "Residuals of every run: log loss minus log prediction.",
-    )  # type: ignore[arg-type]
-
-    page.add("heading", "What was read, and what was decided")
-    page.bullets([*runs.notes, *fit.notes])
-    from convexlaw._files import replacing
-
-    residuals = fit.residuals()
-    with replacing(page.out / "predictions.csv") as tmp:
-        residuals.to_csv(tmp, index=False)
-    with replacing(page.out / "fit.json") as tmp:
-        fit.to_json(tmp)
-    page.add(
-        "note",
-        "Files beside this page: fit.json (load with convexlaw.load_fit), predictions.csv "
-        "(every logged and predicted loss), and a CSV and PNG of each table and figure.",
+        figure_of(plot_residuals(fit)), "residuals", "Residuals of every run: log loss minus log prediction."
     )
     return page.write(command, sources)

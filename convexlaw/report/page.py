@@ -64,7 +64,8 @@ def format_number(value: object, digits: int = 4) -> str:
         return "0"
     if float(number).is_integer() and abs(number) < 1e12:
         return f"{number:.0f}"
-    size = math.floor(math.log10(abs(number)))
+    # the exponent after rounding: 0.00099999 is written 0.001000
+    size = int(f"{number:.{digits - 1}e}".partition("e")[2])
     if size < -4 or size >= 7:
         return f"{number:.{digits - 1}e}"
     return f"{number:.{max(digits - 1 - size, 0)}f}"
