@@ -313,6 +313,12 @@ def solve(problem: Problem, *, polish: int = 8, start: dict[str, float] | None =
         grid = [np.array([q.inside(float(np.clip(start[q.name], q.low, q.high))) for q in problem.nonlinear])]
         first_c = np.array([problem.fixed.get(n, start[n]) for n in problem.linear])
         first_c = np.maximum(first_c, 0.0)
+    used = problem.weights > 0
+    if not np.all(np.isfinite(problem.columns(reduced.theta(grid[0]))[0][used])):
+        raise ConvexlawError(
+            "the law is not finite on some rows (losses before the first positive learning rate?): drop "
+            "these rows"
+        )
     if len(grid) > polish:
         values = [reduced(x, None, 25)[0] for x in grid]
         order = np.argsort(values, kind="stable")[:polish]
@@ -320,10 +326,7 @@ def solve(problem: Problem, *, polish: int = 8, start: dict[str, float] | None =
     ends = [_polish(reduced, x, first_c) for x in grid]
     ends = [end for end in ends if np.isfinite(end[0])]
     if not ends:
-        raise ConvexlawError(
-            "no start of the fit has a finite objective: the law is infinite on some rows "
-            "(losses before the first positive learning rate?); drop these rows"
-        )
+        raise ConvexlawError("no start of the fit has a finite objective: hold a parameter with fixed=")
     best = min(ends, key=lambda end: end[0])
     agreeing = sum(end[0] <= best[0] * (1 + 1e-6) for end in ends)
     value, x, c, gradient, converged = best
