@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-__all__ = ["COLORS", "STYLE", "axes_or_new", "figure_of", "styled"]
+__all__ = ["COLORS", "CYCLE", "STYLE", "axes_or_new", "figure_of", "styled"]
 
 STYLE = str(Path(__file__).with_name("convexlaw.mplstyle"))
 
@@ -28,6 +28,9 @@ COLORS = {
     "schedule": "#56B4E9",
     "highlight": "#E69F00",
 }
+
+CYCLE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#888888")
+"""Colours in order, for curves without a colour of their own ("C0" would be looked up outside the style)."""
 
 P = ParamSpec("P")
 R = TypeVar("R")

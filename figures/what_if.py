@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from convexlaw.figures.style import styled
+from convexlaw.figures.style import CYCLE, styled
 
 __all__ = ["Forecast", "plot_forecasts"]
 
@@ -59,7 +59,7 @@ def plot_forecasts(forecasts: Sequence[Forecast], *, skip: float = 0.1, title: s
     markers = ["-", "--", "-.", ":"]
     for i, f in enumerate(forecasts):
         keep = f.at >= first
-        color, style = f"C{i % 7}", markers[(i // 7 + i) % len(markers)]
+        color, style = CYCLE[i % len(CYCLE)], markers[(i + i // len(CYCLE)) % len(markers)]
         upper.plot(f.at[keep], f.loss[keep], style, color=color, label=f.name)
         if f.low is not None and f.high is not None:
             upper.fill_between(f.at[keep], f.low[keep], f.high[keep], color=color, alpha=0.15, linewidth=0)

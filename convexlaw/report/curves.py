@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from convexlaw._files import replacing
 from convexlaw.errors import ConvexlawError, ExtrapolationWarning
 from convexlaw.report.page import Page, format_number
 
@@ -257,5 +258,17 @@ def curve_report(
     page.bullets(fit.identifiability.sentences)
     page.figure(
         figure_of(plot_residuals(fit)), "residuals", "Residuals of every run: log loss minus log prediction."
+    )
+
+    page.add("heading", "What was read, and what was decided")
+    page.bullets([*runs.notes, *fit.notes])
+    with replacing(page.out / "predictions.csv") as tmp:
+        fit.residuals().to_csv(tmp, index=False)
+    with replacing(page.out / "fit.json") as tmp:
+        fit.to_json(tmp)
+    page.add(
+        "note",
+        "Files beside this page: fit.json (load with convexlaw.load_fit), predictions.csv "
+        "(every logged and predicted loss), and a CSV and PNG of each table and figure.",
     )
     return page.write(command, sources)
