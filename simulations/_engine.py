@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import math
 import os
@@ -29,14 +30,15 @@ _EVALUATION_BATCH = 64
 
 @contextlib.contextmanager
 def session(options: TrainOptions) -> Iterator[None]:
-    """Hold torch's global state (threads, generators, process group) for one run and give it back."""
+    """Hold torch's global state (threads, generators) for one run and give it back."""
     if options.device.startswith("cuda") and not torch.cuda.is_available():
         raise ConvexlawError(f"device = {options.device!r}: torch sees no CUDA device here; use device='cpu'")
     threads = torch.get_num_threads()
     world = int(os.environ.get("WORLD_SIZE", "1"))
-    opened = world > 1 and not dist.is_initialized()
-    if opened:
+    if world > 1 and not dist.is_initialized():
         dist.init_process_group("nccl" if options.device.startswith("cuda") else "gloo")
+        # kept for the next run of this process: a closed group cannot be opened again under one launcher
+        atexit.register(_close_group)
     try:
         torch.set_num_threads(options.threads)
         devices = [torch.cuda.current_device()] if options.device.startswith("cuda") else []
@@ -45,8 +47,11 @@ def session(options: TrainOptions) -> Iterator[None]:
             yield
     finally:
         torch.set_num_threads(threads)
-        if opened:
-            dist.destroy_process_group()
+
+
+def _close_group() -> None:
+    if dist.is_initialized():
+        dist.destroy_process_group()
 
 
 class Engine:

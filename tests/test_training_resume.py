@@ -104,7 +104,7 @@ def test_a_crash_leaves_the_last_checkpoint_and_log_whole(
     update = _engine.Engine.update
 
     def crash(self: _engine.Engine, lr: float) -> None:
-        if self.taken == 16 * 15:
+        if self.taken == 32 * 15:
             raise RuntimeError("power cut")
         update(self, lr)
 
@@ -205,7 +205,7 @@ def test_what_cannot_be_continued_is_refused(tmp_path: Path, corpus: Corpus):
         train(WSD, options=options(seed=1), resume=True, **same)  # type: ignore[arg-type]
     with pytest.raises(ConvexlawError, match="the first 12 steps must agree"):
         train(WSD.replace("1e-2", "2e-2"), options=options(), resume=True, **same)  # type: ignore[arg-type]
-    with pytest.raises(ConvexlawError, match="used batch size 16 at step 0"):
+    with pytest.raises(ConvexlawError, match="used batch size 32 at step 0"):
         train(WSD, batch_size=8, options=options(), resume=True, **same)  # type: ignore[arg-type]
     with pytest.raises(ConvexlawError, match="past the end of this schedule"):
         train("constant:steps=5,peak=1e-2", options=options(), resume=True, **same)  # type: ignore[arg-type]
