@@ -226,6 +226,8 @@ def _polish(
     moving_any = m > 0 and not reduced.locked.all()
     if not moving_any:
         return value, x, c, 0.0, bool(np.isfinite(value))
+    # an objective below this is an exact fit: residuals of 1e-9
+    least = 1e-18 * float(reduced.w.sum())
     damping = 1e-3
     quiet = 0
     gradient_size = np.inf
@@ -236,11 +238,11 @@ def _polish(
             reduced.locked | ((x <= reduced.low) & (gradient > 0)) | ((x >= reduced.high) & (gradient < 0))
         )
         moving = ~stuck
-        gradient_size = float(np.max(np.abs(gradient[moving]), initial=0.0) / max(value, 1e-300))
-        if gradient_size < 1e-9:
+        gradient_size = float(np.max(np.abs(gradient[moving]), initial=0.0) / max(value, least))
+        if gradient_size < 1e-9 or value < least:
             converged = True
             break
-        diagonal = np.maximum(np.abs(np.diag(H)), 1e-12 * max(value, 1e-300))
+        diagonal = np.maximum(np.abs(np.diag(H)), 1e-12 * max(value, least))
         accepted = False
         for _ in range(25):
             K = H[np.ix_(moving, moving)] + damping * np.diag(diagonal[moving])
@@ -264,7 +266,7 @@ def _polish(
         if not accepted:
             converged = gradient_size < 1e-3
             break
-        gain = (value - trial[0]) / max(value, 1e-300)
+        gain = (value - trial[0]) / max(value, least)
         move = float(np.max(np.abs(new - x)))
         x = new
         value, c, theta, X, dX = trial
@@ -340,7 +342,7 @@ def solve(problem: Problem, *, polish: int = 8, start: dict[str, float] | None =
         gradient=gradient,
         converged=converged,
         starts=len(grid),
-        agreeing=agreeing,
+        agreeing=int(agreeing),
         evaluations=reduced.evaluations,
     )
 
