@@ -202,7 +202,7 @@ def test_command_line(tmp_path: Path, folder: Path, corpus: Corpus, capsys: pyte
 def test_command_line_takes_a_csv_and_reports_divergence(
     tmp_path: Path, folder: Path, capsys: pytest.CaptureFixture[str]
 ):
-    pd.DataFrame({"step": range(4), "lr": [1e-3, 1e38, 1e38, 1e-3]}).to_csv(tmp_path / "lr.csv", index=False)
+    pd.DataFrame({"lr": [1e-3, 1e38, 1e38, 1e-3]}).to_csv(tmp_path / "lr.csv", index=False)
     small = ["--width", 8, "--depth", 1, "--heads", 2, "--context", 8, "--corpus", folder]
     code = run_cli("train", "--schedule", tmp_path / "lr.csv", "--out", tmp_path / "run.csv", *small)
     assert code == 1

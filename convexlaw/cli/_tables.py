@@ -88,7 +88,9 @@ def _lr_column(path: Path) -> NDArray[np.float64]:
         raise ConvexlawError(
             f"schedule file {path} does not exist; give a CSV with a column lr, one row a step"
         )
-    frame = pd.read_csv(path, sep=None, engine="python", comment="#")
+    frame = pd.read_csv(path, comment="#")
+    if "lr" not in frame.columns:  # another separator; a guess would cut a single column lr in two
+        frame = pd.read_csv(path, sep=None, engine="python", comment="#")
     if "lr" not in frame.columns:
         raise ConvexlawError(
             f"{path} has columns {list(frame.columns)}: a schedule needs a column lr, one row a step"
