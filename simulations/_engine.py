@@ -105,9 +105,8 @@ class Engine:
         """Apply one update with step size ``lr`` to the gradient left by :meth:`gradient`."""
         options = self.options
         if options.optimizer == "sgd" and options.weight_decay and lr:
-            with (
-                torch.no_grad()
-            ):  # decoupled, as AdamW does it; torch's own SGD decay would enter the momentum
+            # decoupled, as AdamW does it; torch's own SGD decay would enter the momentum
+            with torch.no_grad():
                 for matrix in self.matrices:
                     matrix.mul_(1 - lr * options.weight_decay)
         for group in self.optimizer.param_groups:
