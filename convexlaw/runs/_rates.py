@@ -202,7 +202,7 @@ def rate_notes(last_step: int, points: Stream, schedule: Floats | None = None) -
                 "read as a line, pass schedule= for the step itself",
             )
         )
-    if last_step > own[-1]:
+    if last_step > own[-1] + 1:  # the rate of the last row itself no longer acts on any loss
         notes.append(
             ("lr_end", f"no learning rate after step {own[-1]}: {rates[-1]:g} is held to step {last_step}")
         )

@@ -231,24 +231,32 @@ def expand(source: str | os.PathLike[str]) -> Iterator[Source]:
     if there:
         yield Source(printable(text), run_name(path, None), path)
         return
-    found = (
-        sorted(itertools.islice(glob.iglob(text, recursive=True), MAX_FILES + 1))
-        if glob.has_magic(text)
-        else []
-    )
-    if len(found) > MAX_FILES:
-        raise ConvexlawError(
-            f"{printable(text)}: matches more than {MAX_FILES} files; pass a narrower pattern"
-        )
+    found = _matches(path) if glob.has_magic(text) else []
     if not found:
         raise ConvexlawError(
             f"{printable(text)}: no such file or folder, and nothing matches it as a pattern"
         )
-    for match in map(Path, found):
+    for match in found:
         if match.is_dir():
             yield from _walk(match)
         else:
             yield Source(printable(match), run_name(match, None), match)
+
+
+def _matches(pattern: Path) -> list[Path]:
+    home = Path(pattern.anchor)
+    rest = str(pattern.relative_to(pattern.anchor))
+    try:
+        found = list(itertools.islice(home.glob(rest), MAX_FILES + 1))
+    except (ValueError, NotImplementedError, OSError, re.error, RecursionError) as error:
+        raise ConvexlawError(
+            f"{printable(pattern)}: cannot be read as a pattern ({_reason(error)})"
+        ) from None
+    if len(found) > MAX_FILES:
+        raise ConvexlawError(
+            f"{printable(pattern)}: matches more than {MAX_FILES} files; pass a narrower pattern"
+        )
+    return sorted(p for p in found if not p.name.startswith("."))
 
 
 def _walk(root: Path) -> Iterator[Source]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import array
 import csv
 import io
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
@@ -15,7 +13,8 @@ import numpy as np
 
 from convexlaw.errors import ConvexlawError
 from convexlaw.runs._columns import metric_role
-from convexlaw.runs._raw import Ints, listed, plural, printable
+from convexlaw.runs._lines import no_line_end, regular_lines
+from convexlaw.runs._raw import Ints, printable
 from convexlaw.runs._source import Source
 
 __all__ = ["Dialect", "Text", "sniff"]
@@ -213,16 +212,7 @@ class Text:
             self.check_encoding()
             self.line_by_line()
         elif tail:
-            self._no_line_end(tail)
-
-    def _no_line_end(self, line: bytes) -> None:
-        if not line.rstrip().endswith(b'"'):
-            self.notes.append(
-                (
-                    "no_line_end",
-                    "the last line has no line end: if the file was cut, its last number may be too",
-                )
-            )
+            self.notes += no_line_end(tail.decode(errors="replace"))
 
     def check_encoding(self) -> None:
         """Make sure that text can be read as text."""
@@ -237,122 +227,18 @@ class Text:
                 self.encoding = "cp1252"
                 self.notes.append(("encoding", "not UTF-8: read as Windows-1252"))
 
-    def _records(self) -> Iterator[tuple[int, int, list[str]]]:
-        """Yield (first line, last line, cells) of every record below the header."""
-        dialect = self.dialect
-        assert dialect is not None
-        with io.TextIOWrapper(self.open(), encoding=self.encoding, errors="replace", newline=None) as text:
-            for _ in range(dialect.skip):
-                text.readline()
-            if dialect.delimiter == " ":
-                for number, line in enumerate(text, dialect.skip + 1):
-                    yield number, number, line.split()
-                return
-            reader = csv.reader(text, delimiter=dialect.delimiter)
-            start = dialect.skip + 1
-            try:
-                for row in reader:
-                    yield start, dialect.skip + reader.line_num, row
-                    start = dialect.skip + reader.line_num + 1
-            except csv.Error as error:
-                raise ConvexlawError(
-                    f"{self.label}: line {dialect.skip + reader.line_num} cannot be parted into cells "
-                    f"({error}); mend or remove it"
-                ) from None
-
     def line_by_line(self) -> None:
         """Drop comments, repeated headers and a cut last line; refuse other lines with a wrong number of cells."""
-        dialect, closed = self.dialect, self._closed()
+        dialect = self.dialect
         assert dialect is not None
-        width = len(dialect.header)
-        out = io.StringIO()
-        write = csv.writer(out, delimiter=dialect.delimiter, lineterminator="\n").writerow
-        places = array.array("q")
-        odd: list[tuple[int, int]] = []
-        again = 0
-        records = self._records()
-        next(records, None)
-        write(list(range(width)))
-        held: tuple[int, int, list[str]] | None = None
-        for record in records:
-            if held is not None:
-                again += self._sort_out(held, width, write, places, odd)
-            held = record
-        if held is not None:
-            self._last_line(held, closed, width, write, places, odd)
-        if odd:
-            lines = listed([line for line, _ in odd[:1000]])
-            raise ConvexlawError(
-                f"{self.label}: {plural(len(odd), 'line')} with other than {width} cells (line {lines}; "
-                f"the first has {odd[0][1]}): "
-                f"the header names {plural(width, 'column')}; mend or remove "
-                f"{'it' if len(odd) == 1 else 'them'}"
+        closed = self._closed()
+        with io.TextIOWrapper(self.open(), encoding=self.encoding, errors="replace", newline=None) as text:
+            self._content, self.lines, notes = regular_lines(
+                text, dialect.header, dialect.delimiter, dialect.skip, closed, self.label
             )
-        if again:
-            self.notes.append(
-                (
-                    "header_again",
-                    f"the header line stands {plural(again, 'more time')} inside the file (a restarted "
-                    f"logger)",
-                )
-            )
-        self._content, self.encoding = out.getvalue().encode(), "utf-8"
+        self.notes += notes
+        self.encoding = "utf-8"
         self._source.forget()
-        self.lines = np.array(places, dtype=np.int64)
         dialect.skip = 0
         if dialect.delimiter == " ":
             dialect.delimiter = ","
-
-    def _sort_out(
-        self,
-        record: tuple[int, int, list[str]],
-        width: int,
-        write: Any,
-        places: Any,
-        odd: list[tuple[int, int]],
-    ) -> int:
-        """Write a regular row; return 1 for a repeated header."""
-        assert self.dialect is not None
-        line, _, row = record
-        if not row or (len(row) == 1 and not row[0].strip()) or row[0].startswith("#"):
-            return 0
-        if [c.strip() for c in row] == self.dialect.header:
-            return 1
-        if len(row) > width and not any(c.strip() for c in row[width:]):
-            row = row[:width]
-        if len(row) == width:
-            write(row)
-            places.append(line)
-        else:
-            odd.append((line, len(row)))
-        return 0
-
-    def _last_line(
-        self,
-        record: tuple[int, int, list[str]],
-        closed: bool,
-        width: int,
-        write: Any,
-        places: Any,
-        odd: list[tuple[int, int]],
-    ) -> None:
-        assert self.dialect is not None
-        first, last, row = record
-        with self.open() as file:
-            end = file.read()[-65536:] if self._content is not None else _tail(file)
-        text = re.split(rb"\r\n|\n|\r", end.rstrip(b"\r\n"))[-1]
-        unquoted = text.count(b'"') % 2 == 1 or last > first
-        if closed and not (unquoted and last > first):
-            self._sort_out(record, width, write, places, odd)
-        elif len(row) < width or unquoted:
-            shown = printable(text.decode(errors="replace"), 40)
-            self.notes.append(("cut", f"the last line ({shown!r}, line {first}) is cut: dropped"))
-        else:
-            self._sort_out(record, width, write, places, odd)
-            self._no_line_end(text)
-
-
-def _tail(file: BinaryIO) -> bytes:
-    file.seek(0, io.SEEK_END)
-    file.seek(max(file.tell() - 65536, 0))
-    return file.read()

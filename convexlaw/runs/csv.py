@@ -140,8 +140,8 @@ class CsvTable:
                 warnings.simplefilter("ignore")
                 table: pd.DataFrame = pd.read_csv(file, dtype=dtype, **options, **more)
         except (ValueError, OverflowError) as error:
-            if dtype == "float64" and not isinstance(error, pd.errors.ParserError):
-                return None
+            if dtype == "float64":
+                return None  # cells that are no numbers, or lines that only a look at each of them explains
             raise ConvexlawError(f"{self._text.label}: not a regular table ({printable(error)})") from None
         return table
 

@@ -93,6 +93,8 @@ def read_trainer_state(value: dict[str, Any], label: str, name: str) -> list[Raw
         for k in _META
         if isinstance(value.get(k), (int, float)) and not isinstance(value[k], bool)
     }
+    if "best_global_step" in value:
+        run.meta["best_global_step"] = value["best_global_step"]
     if summaries:
         run.note(
             "summary",

@@ -112,8 +112,6 @@ def _window(run: TidyRun, kind: str, usual: int) -> str:
     text = (
         f"each training loss is the mean over the {size} up to its step (Hugging Face averages between logs)"
     )
-    if "lr" in run.side:
-        text += "; each learning rate is that of the next update, which is lr[step] counted from 0"
     return text
 
 
@@ -265,10 +263,15 @@ def _multiple(run: TidyRun) -> list[tuple[str, str]]:
     if good.sum() < 2 or steps.size < 2:
         return []
     near = np.interp(at[good], steps, losses)
-    ratios = near / val[good]
+    with np.errstate(over="ignore"):
+        ratios = near / val[good]
     middle = float(np.median(ratios))
     factor = round(middle) if 1.5 < middle < 1e6 else 1
-    if factor < 2 or abs(middle / factor - 1) > 0.1 or np.percentile(np.abs(ratios / middle - 1), 75) > 0.1:
+    if (
+        factor < 2
+        or abs(middle / factor - 1) > 0.1
+        or np.percentile(np.abs(np.minimum(ratios, 1e9) / middle - 1), 75) > 0.1
+    ):
         return []
     return [
         (

@@ -17,6 +17,7 @@ from convexlaw._result import Result
 from convexlaw.errors import ConvexlawError
 from convexlaw.runs import _rates, _seeds
 from convexlaw.runs._gather import same_rows
+from convexlaw.runs._late import placed
 from convexlaw.runs._raw import Floats, Ints, Note, RawRun, listed, plural
 from convexlaw.runs._reading import raw_runs
 from convexlaw.runs.clean import COLUMNS, EXTRA, Stream, TidyRun, tidy
@@ -391,6 +392,9 @@ def read_runs(
     done = []
     for raw in raws:
         run = tidy(raw, duplicates, na, _scale_for(loss_scale, raw.name))
+        if "lr" in run.side:
+            run.side["lr"], said = placed(raw, run.side["lr"])
+            run.notes += [Note(run.name, kind, text) for kind, text in said]
         run.notes += [Note(run.name, kind, text) for kind, text in examine(run, raw.kind)]
         done.append(run)
     for raw, earlier in same_rows(raws) if len(raws) > 1 else ():
@@ -430,7 +434,6 @@ _RATE_KINDS = (
     "lr_gaps",
     "lr_jump",
     "lr_end",
-    "late_lr",
     "schedule",
     "schedule_end",
 )
