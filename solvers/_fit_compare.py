@@ -208,7 +208,8 @@ def _summary(rows: list[dict[str, Any]], laws: list[str]) -> Comparison:
     failed = cells["mae"].isna().groupby(cells["law"]).sum()
     usable = [law for law in laws if by_run[law].notna().all()]
     whole = by_run[usable] if usable else by_run
-    order = sorted(laws, key=lambda law: (law not in usable, np.nanmean(by_run[law].to_numpy())))
+    means = by_run.mean().to_dict()  # NaN where a law failed everywhere: last
+    order = sorted(laws, key=lambda law: (law not in usable, np.nan_to_num(means[law], nan=np.inf)))
     best = order[0]
     count = len(whole)
     quantile = float(student.ppf(0.975, count - 1)) if count > 1 else np.nan
