@@ -1,4 +1,4 @@
-"""Batch-size schedules as text: a number, ``0:256 1000000:512`` (in samples), or a CSV file."""
+"""Batch-size schedules as text: a number, ``0:256 1000000:512``, ``optimal:samples=...``, or a CSV file."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ if TYPE_CHECKING:
 
 __all__ = ["parse_batch_sizes"]
 
-_RULE = "write a number, start:size pairs in samples such as '0:256 1000000:512', or a CSV file"
+_RULE = (
+    "write a number, start:size pairs in samples such as '0:256 1000000:512', "
+    "optimal:samples=N[,min=..,max=..,multiple=..], or a CSV file"
+)
 
 
-def parse_batch_sizes(text: str, steps: int) -> NDArray[np.int64]:
+def parse_batch_sizes(text: str, lr: NDArray[np.float64]) -> NDArray[np.int64]:
     """Batch size of every update.
 
     Parameters
@@ -39,11 +42,16 @@ def parse_batch_sizes(text: str, steps: int) -> NDArray[np.int64]:
 
     Examples
     --------
-    >>> parse_batch_sizes("0:2 4:3", 4).tolist()
+    >>> parse_batch_sizes("0:2 4:3", np.full(4, 0.1)).tolist()
     [2, 2, 3, 3]
+    >>> parse_batch_sizes("optimal:samples=40,min=4,multiple=2", np.full(5, 0.1)).tolist()
+    [6, 6, 8, 10, 10]
     """
+    steps = len(lr)
     if text.strip().endswith(".csv"):
         return _column(Path(text.strip()), steps)
+    if text.strip().startswith("optimal:"):
+        return _optimal(text.strip(), lr)
     pairs = []
     for part in text.replace(",", " ").split():
         start, colon, size = part.partition(":")
@@ -64,6 +72,26 @@ def parse_batch_sizes(text: str, steps: int) -> NDArray[np.int64]:
         out[t] = pairs[position][1]
         taken += pairs[position][1]
     return out
+
+
+def _optimal(text: str, lr: NDArray[np.float64]) -> NDArray[np.int64]:
+    from convexlaw.theory.batch import optimal_batch_sizes
+
+    values: dict[str, int] = {}
+    for part in filter(None, text.removeprefix("optimal:").split(",")):
+        key, _, number = part.partition("=")
+        if key.strip() not in ("samples", "min", "max", "multiple") or not number.strip().isdecimal():
+            raise ConvexlawError(f"{part!r} in batch schedule {text!r} is not understood: {_RULE}")
+        values[key.strip()] = int(number)
+    if "samples" not in values:
+        raise ConvexlawError(f"batch schedule {text!r} lacks samples=, the sequences of the whole run")
+    return optimal_batch_sizes(
+        lr,
+        values["samples"],
+        min_batch=values.get("min", 1),
+        max_batch=values.get("max"),
+        multiple_of=values.get("multiple", 1),
+    ).astype(np.int64)
 
 
 def _column(path: Path, steps: int) -> NDArray[np.int64]:

@@ -122,7 +122,8 @@ def train(
     lr : str or array_like, shape (T,)
         Schedule text (:func:`convexlaw.theory.schedules.parse`) or the learning rate of every update.
     batch_size : int, str or array_like of int, shape (T,)
-        Sequences of every update; as text ``"0:32 100000:64"`` (from that many sequences on) or a CSV file
+        Sequences of every update; as text ``"0:32 100000:64"`` (from that many sequences on),
+        ``"optimal:samples=64000,min=8"`` (the best for the bound) or a CSV file
         with a column ``batch_size``. Runs of one seed read the same sequences in the same order whatever the
         batch sizes.
     model : TransformerConfig or MlpConfig, optional
@@ -185,7 +186,7 @@ def train(
     rates = _rates(schedules.parse(lr) if isinstance(lr, str) else lr)
     stages = batch_size if isinstance(batch_size, str) else None
     batch = _batch_sizes(
-        parse_batch_sizes(batch_size, len(rates)) if isinstance(batch_size, str) else batch_size, len(rates)
+        parse_batch_sizes(batch_size, rates) if isinstance(batch_size, str) else batch_size, len(rates)
     )
     model, options = model or TransformerConfig(), options or TrainOptions()
     if every < 1 or checkpoint_every < 0:

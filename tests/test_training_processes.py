@@ -15,6 +15,7 @@ import pytest
 from convexlaw.cli import main
 from convexlaw.errors import ConvexlawError
 from convexlaw.simulations._batch_text import parse_batch_sizes
+from convexlaw.theory import schedules
 
 STEPS = 20
 
@@ -81,13 +82,26 @@ def test_two_processes_give_the_curve_of_one(folder: Path, tmp_path: Path):
 
 
 def test_batch_schedules_in_samples_and_from_files(tmp_path: Path):
-    assert parse_batch_sizes("5", 3).tolist() == [5, 5, 5]
-    assert parse_batch_sizes("0:4,10:6 30:1", 8).tolist() == [4, 4, 4, 6, 6, 6, 1, 1]
+    assert parse_batch_sizes("5", np.ones(3)).tolist() == [5, 5, 5]
+    assert parse_batch_sizes("0:4,10:6 30:1", np.ones(8)).tolist() == [4, 4, 4, 6, 6, 6, 1, 1]
+    rates = schedules.parse("constant:steps=40,peak=1e-2,warmup=5")
+    sizes = parse_batch_sizes("optimal:samples=400,min=2,multiple=2", rates)
+    assert sizes.sum() == 400
+    assert sizes.min() >= 2
+    assert not np.any(sizes % 2)
+    # no move of two sequences from one update to another lowers the noise sum eta^2 / (tail B)
+    tail = np.append(np.cumsum(rates[::-1])[-2::-1], rates[-1])
+    cost = rates**2 / tail
+    gain, loss = cost * (1 / sizes - 1 / (sizes + 2)), cost * (1 / np.maximum(sizes - 2, 1e-9) - 1 / sizes)
+    assert gain.max() <= loss[sizes > 2].min() * (1 + 1e-9)
     path = tmp_path / "b.csv"
     pd.DataFrame({"step": [0, 1], "batch_size": [3, 4]}).to_csv(path, index=False)
-    assert parse_batch_sizes(str(path), 2).tolist() == [3, 4]
+    assert parse_batch_sizes(str(path), np.ones(2)).tolist() == [3, 4]
     for text, said in (
         ("x", "'x' in batch schedule"),
+        ("optimal:min=2", "lacks samples="),
+        ("optimal:samples=9,most=3", "'most=3' in batch schedule"),
+        ("optimal:samples=2", "samples"),
         ("5:4", "the first start is 0"),
         ("0:4 8:6 8:7", "starts increase"),
         ("0:0", "sizes are at least 1"),
@@ -95,12 +109,12 @@ def test_batch_schedules_in_samples_and_from_files(tmp_path: Path):
         (str(tmp_path / "gone.csv"), "no such file"),
     ):
         with pytest.raises(ConvexlawError, match=said):
-            parse_batch_sizes(text, 4)
+            parse_batch_sizes(text, np.ones(4))
     with pytest.raises(ConvexlawError, match="has 2 rows, the schedule 4 updates"):
-        parse_batch_sizes(str(path), 4)
+        parse_batch_sizes(str(path), np.ones(4))
     pd.DataFrame({"batch_size": [3, 0.5]}).to_csv(path, index=False)
     with pytest.raises(ConvexlawError, match="data row 2: batch sizes are whole numbers"):
-        parse_batch_sizes(str(path), 2)
+        parse_batch_sizes(str(path), np.ones(2))
     pd.DataFrame({"size": [3, 1]}).to_csv(path, index=False)
     with pytest.raises(ConvexlawError, match="needs a column batch_size"):
-        parse_batch_sizes(str(path), 2)
+        parse_batch_sizes(str(path), np.ones(2))

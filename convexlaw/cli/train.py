@@ -29,7 +29,8 @@ def train(
     batch_schedule: Annotated[
         str | None,
         typer.Option(
-            help="Batch sizes: '0:32 9000:64' (from that many sequences on), or a CSV, column batch_size."
+            help="Batch sizes: '0:32 9000:64' (from that many sequences on), "
+            "optimal:samples=64000,min=8,max=128,multiple=4, or a CSV with a column batch_size."
         ),
     ] = None,
     model: Annotated[str, typer.Option(help="transformer or mlp.")] = "transformer",
