@@ -11,7 +11,18 @@ from numpy.typing import NDArray
 
 from convexlaw.errors import ConvexlawError
 
-__all__ = ["Floats", "Ints", "Mask", "NotALog", "Note", "RawRun", "listed", "plural", "printable"]
+__all__ = [
+    "Floats",
+    "Ints",
+    "Mask",
+    "NotALog",
+    "Note",
+    "RawRun",
+    "UnknownFormat",
+    "listed",
+    "plural",
+    "printable",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -20,6 +31,10 @@ Mask = NDArray[np.bool_]
 
 class NotALog(ConvexlawError):
     """A file that is no training log: an error where it was named, passed over with a note where a folder was."""
+
+
+class UnknownFormat(NotALog):
+    """A file in no known format: where a folder was named, not worth a sentence of its own."""
 
 
 class Note(str):

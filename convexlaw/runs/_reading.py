@@ -10,7 +10,7 @@ import pandas as pd
 
 from convexlaw.errors import ConvexlawError
 from convexlaw.runs._gather import gather
-from convexlaw.runs._raw import NotALog, Note, RawRun, listed, plural, printable
+from convexlaw.runs._raw import NotALog, Note, RawRun, UnknownFormat, listed, plural, printable
 from convexlaw.runs._source import Source, expand
 from convexlaw.runs._tables import FrameTable, runs_of_table
 from convexlaw.runs.sniff import read_source
@@ -34,8 +34,8 @@ def raw_runs(source: Any) -> tuple[list[RawRun], list[Note]]:
         Nothing there, or a log that cannot be read whole.
     """
     pieces: list[RawRun] = []
-    skipped: list[tuple[Source, str]] = []
-    _collect(source, pieces, skipped)
+    skipped: list[tuple[Source, NotALog]] = []
+    _collect(source, pieces, skipped, set())
     notes = _skipped_notes(skipped)
     if not pieces:
         seen = printable(source) if isinstance(source, (str, os.PathLike)) else "source"
@@ -51,18 +51,26 @@ def raw_runs(source: Any) -> tuple[list[RawRun], list[Note]]:
     return runs, [*notes, *more]
 
 
-def _collect(source: Any, pieces: list[RawRun], skipped: list[tuple[Source, str]]) -> None:
+def _collect(
+    source: Any, pieces: list[RawRun], skipped: list[tuple[Source, NotALog]], seen: set[str]
+) -> None:
+    """Read every part of ``source``; a file named twice (a folder and a glob into it) is read once."""
     if isinstance(source, pd.DataFrame):
         frame = source.reset_index() if source.index.name is not None else source
         pieces += runs_of_table(FrameTable(frame, "frame"), "frame", "run", "frame")
     elif isinstance(source, (str, os.PathLike)):
         for one in expand(source):
+            if one.path is not None:
+                place = os.path.realpath(one.path)
+                if place in seen:
+                    continue
+                seen.add(place)
             try:
                 pieces += read_source(one)
             except NotALog as error:
                 if one.listed:
                     raise
-                skipped.append((one, str(error)))
+                skipped.append((one, error))
             except MemoryError:
                 raise ConvexlawError(f"{one.label}: does not fit into memory; thin the log first") from None
             finally:
@@ -70,7 +78,7 @@ def _collect(source: Any, pieces: list[RawRun], skipped: list[tuple[Source, str]
     elif isinstance(source, Mapping):
         for name, part in source.items():
             start = len(pieces)
-            _collect(part, pieces, skipped)
+            _collect(part, pieces, skipped, seen)
             own = pieces[start:]
             for piece in own:
                 if len(own) == 1:
@@ -79,22 +87,23 @@ def _collect(source: Any, pieces: list[RawRun], skipped: list[tuple[Source, str]
                     piece.name = f"{printable(name)}/{piece.name}"
     elif isinstance(source, Iterable) and not isinstance(source, (bytes, bytearray)):
         for part in source:
-            _collect(part, pieces, skipped)
+            _collect(part, pieces, skipped, seen)
     else:
         raise ConvexlawError(
             f"source of type {type(source).__name__} is no path, glob, folder, frame, or list of these"
         )
 
 
-def _skipped_notes(skipped: list[tuple[Source, str]]) -> list[Note]:
+def _skipped_notes(skipped: list[tuple[Source, NotALog]]) -> list[Note]:
     """Say which files of a folder were passed over: tables and JSON each with its reason, other files by name."""
     notes = []
     others: list[Source] = []
     for source, reason in skipped:
-        if any(
-            w in reason for w in ("column among", "JSON", "metric", "scalar", "chart", "log_history", "axis")
-        ):
-            short = reason.removeprefix(f"{source.label}: ")
+        if source.path is not None and source.path.parent.name in ("params", "tags"):
+            if (source.path.parent.parent / "metrics").is_dir():
+                continue  # read with the metrics of the MLflow run
+        if not isinstance(reason, UnknownFormat):
+            short = str(reason).removeprefix(f"{source.label}: ")
             name = source.path.name if source.path is not None else source.label
             notes.append(Note("", "skipped", f"{printable(name)} is skipped, it is no training log: {short}"))
         else:

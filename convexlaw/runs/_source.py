@@ -229,18 +229,21 @@ def expand(source: str | os.PathLike[str]) -> Iterator[Source]:
         yield from _walk(path)
         return
     if there:
-        yield Source(printable(text), run_name(path, None), path)
+        piped = text.startswith(_PIPES)
+        yield Source(printable(text), "stdin" if piped else run_name(path, None), path)
         return
     found = _matches(path) if glob.has_magic(text) else []
     if not found:
         raise ConvexlawError(
             f"{printable(text)}: no such file or folder, and nothing matches it as a pattern"
         )
+    fixed = itertools.takewhile(lambda part: not glob.has_magic(part), path.parent.parts)
+    root = Path(*fixed)
     for match in found:
         if match.is_dir():
             yield from _walk(match)
         else:
-            yield Source(printable(match), run_name(match, None), match)
+            yield Source(printable(match), run_name(match, root), match, root)
 
 
 def _matches(pattern: Path) -> list[Path]:

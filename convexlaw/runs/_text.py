@@ -76,8 +76,8 @@ def sniff(text: str) -> Dialect | None:
             continue
         if best is None or (known, len(header)) > best[0]:
             best = (known, len(header)), delimiter, header
-    if best is None:
-        return None
+    if best is None or (not best[0][0] and any(h.count(" ") > 3 for h in best[2])):
+        return None  # nothing parted, or prose
     _, delimiter, header = best
     dialect = Dialect(delimiter, header, skip, meta=meta)
     if delimiter != ",":

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from convexlaw.errors import ConvexlawError
 from convexlaw.runs._columns import metric_role
-from convexlaw.runs._raw import Floats, Mask, NotALog, RawRun, listed, printable
+from convexlaw.runs._raw import Floats, Mask, RawRun, UnknownFormat, listed, printable
 from convexlaw.runs._source import Source
 from convexlaw.runs._tables import runs_of_table, to_numbers
 from convexlaw.runs._text import Text
@@ -38,7 +38,7 @@ def read_delimited(source: Source) -> list[RawRun]:
     """
     text = Text(source)
     if text.dialect is None:
-        raise NotALog(
+        raise UnknownFormat(
             f"{source.label}: no table with a header line (names parted by , ; tab or |) and in no other "
             f"known format"
         )

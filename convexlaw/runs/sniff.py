@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from convexlaw.runs._raw import NotALog, RawRun, printable
+from convexlaw.runs._raw import RawRun, UnknownFormat, printable
 from convexlaw.runs._source import Source
 from convexlaw.runs.csv import read_delimited
 from convexlaw.runs.mlflow import is_metric_file, read_metric_file
@@ -57,20 +57,20 @@ def read_source(source: Source) -> list[RawRun]:
 
     Raises
     ------
-    NotALog
-        An unknown format.
+    UnknownFormat
+        As it says.
     ConvexlawError
         A log that cannot be read whole.
     """
     head = source.head()
     if not head.strip(b"\xef\xbb\xbf \t\r\n\0"):
-        raise NotALog(f"{source.label}: the file is empty")
+        raise UnknownFormat(f"{source.label}: the file is empty")
     for magic, what, advice in _OTHERS:
         if head.startswith(magic):
-            raise NotALog(f"{source.label}: this is {what}; {advice}")
+            raise UnknownFormat(f"{source.label}: this is {what}; {advice}")
     kind = recognise(head)
     if kind == "text" and _binary(head):
-        raise NotALog(
+        raise UnknownFormat(
             f"{source.label}: binary content in no format known here (CSV, JSON, parquet, TensorBoard, "
             f"MLflow)"
         )
