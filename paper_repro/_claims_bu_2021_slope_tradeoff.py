@@ -1,0 +1,55 @@
+"""Claims about the trade-off of SLOPE."""
+
+from __future__ import annotations
+
+from convexlaw.paper_repro._check import Claim, Paper
+
+PAPER = Paper(
+    "bu-2021-slope-tradeoff",
+    "Characterizing the SLOPE trade-off: a variational perspective and the Donoho-Tanner limit",
+    "Bu, Klusowski, Rush and Su 2021",
+    "2105.13302",
+)
+
+# fmt: off
+CLAIMS = (
+    Claim("C039", "FDP of every SLOPE is at least q_*(TPP), for all signals, noise levels and penalties",
+          "Theorem 1, lower curve", "lower", 0.0, 1e-9),
+    Claim("C040", "SLOPE has no power limit: TPP comes near 1 where the Lasso stops at 0.568",
+          "Theorem 1", "lower", 0.95),
+    Claim("C041", "Up to u_DT the upper curve q^* is the Lasso's q*",
+          "Theorem 1, upper curve", "equal", 0.0, 1e-12),
+    Claim("C042", "Beyond it is the Moebius function (1-eps)(eps u - eps*)/(eps u (1-eps*) - eps*(1-eps))",
+          "Theorem 1, upper curve", "equal", 0.0, 1e-12),
+    Claim("C043", "q^*(1) = 1 - epsilon", "Theorem 1, upper curve", "equal", 0.0, 1e-12),
+    Claim("C044", "q^* is continuous at u_DT", "Theorem 1, upper curve", "equal", 0.0, 1e-6),
+    Claim("C045", "The Moebius part is attained by two levels (t_DT, t^*) with the printed share of ranks",
+          "Proposition on attaining designs", "equal", 0.0, 1e-5),
+    Claim("C046", "An arbitrarily larger share drops its selection to the Lasso's: TPP and FDP jump",
+          "the same design", source="derived"),
+    Claim("C047", "q_* < q^* strictly inside (0, 1)", "Theorem 1", "lower", 1e-12),
+    Claim("C048", "For small TPP the two differ by less than 1e-3",
+          "figures", "upper", 1e-3, source="measured"),
+    Claim("C049", "At (0.3, 0.2): q_*(0.5), q_*(0.7), q_*(0.9) = 0.544894, 0.660243, 0.760270",
+          "lower curve", "equal", (0.544894, 0.660243, 0.760270), 2e-5, source="derived"),
+    Claim("C050", "The lower curve is attained: its designs have that TPP and FDP and df < delta",
+          "lower curve", "equal", 0.0, 2e-5, source="derived"),
+    Claim("C051", "The mark u-dagger of the figure at (0.3, 0.2) is 0.5283",
+          "figure, zoom on [0.5, 0.58]", "equal", 0.5283, 5e-5, source="code"),
+    Claim("C052", "The power limit in the same figure is 0.5676",
+          "figure, zoom on [0.5, 0.58]", "equal", 0.5676, 5e-5, source="code"),
+    Claim("C053", "q_* does not fall with TPP and ends at most at 1 - epsilon",
+          "Theorem 1", "lower", 0.0),
+    Claim("C054", "At epsilon = 0.2 both curves fall with delta (0.2, 0.3, 0.5)",
+          "figures of families", "upper", 0.0),
+    Claim("C055", "At delta = 0.9 both curves rise with epsilon (0.1, 0.2, 0.5)",
+          "figures of families", "lower", 0.0, source="measured"),
+    Claim("C056", "SLOPE improves every Lasso at once: larger TPP, smaller FDP, smaller error",
+          "instance-wise comparison", "lower", 0.0, 1e-9),
+    Claim("C057", "20 % signals of size 4, delta 0.64, sigma 0.5, Lasso 1.5: TPP .8289 -> .8344, "
+                  "FDP .3920 -> .3905, MSE 1.5463 -> 1.5166", "instance-wise comparison, an example", "equal",
+          (0.8289, 0.3920, 1.5463, 0.8344, 0.3905, 1.5166), 6e-5, source="derived"),
+    Claim("C058", "One level alone is the Lasso", "definition", "equal", 0.0, 1e-6),
+    Claim("C059", "No FDP above 1 - epsilon is better than selecting at random: SLOPE stays below it "
+                  "wherever its curve is drawn", "diagram of regions", "upper", 0.0, 1e-12),
+)

@@ -1,0 +1,41 @@
+"""Claims about the Lasso's trade-off."""
+
+from __future__ import annotations
+
+from convexlaw.paper_repro._check import Claim, Paper
+
+PAPER = Paper(
+    "su-2017-lasso",
+    "False discoveries occur early on the Lasso path",
+    "Su, Bogdan and Candès 2017",
+    "1511.01957",
+)
+
+# fmt: off
+CLAIMS = (
+    Claim("C001", "FDP of every Lasso is at least q*(TPP), for all signals, noise levels and penalties",
+          "Theorem 2.1", "lower", 0.0, 1e-9),
+    Claim("C002", "The trade-off is there without any noise", "Theorem 2.1, sigma = 0", "lower", 0.0, 1e-9),
+    Claim("C003", "q* is attained in the limit by signals that are huge or vanishing, at every TPP",
+          "Theorem 2.1, sharpness", "equal", 0.0, 1e-6),
+    Claim("C004", "q*(0) = 0 and q* increases strictly", "section 2", "lower", 0.0),
+    Claim("C005", "The zero threshold t*(u) is the largest root of its equation in delta, epsilon and u",
+          "equation of t*", "equal", 0.0, 1e-9),
+    Claim("C006", "The same threshold solves (1 - eps p) E0(a) + eps p (1 + a²) = delta",
+          "equation of t*, rewritten", "equal", 0.0, 1e-9, source="derived"),
+    Claim("C007", "q* starts extremely flat: q*(0.1) = 4.9e-5 at delta = 0.6, epsilon = 0.25",
+          "figure of q*", "equal", 4.9e-5, 5e-7, source="measured"),
+    Claim("C008", "epsilon*(delta) = sup over a of [delta - E0(a)] / [1 + a² - E0(a)]",
+          "Donoho-Tanner curve", "equal", 0.0, 1e-6),
+    Claim("C009", "epsilon*(0.6) = 0.26303: at (0.6, 0.25) the Lasso has no power limit",
+          "section 2", "equal", 0.26303, 5e-6, source="code"),
+    Claim("C010", "2 Phi(-t_DT) = (delta - epsilon*) / (1 - epsilon*)",
+          "Donoho-Tanner curve", "equal", 0.0, 1e-12, source="derived"),
+    Claim("C011", "The power limit is u_DT(0.3, 0.5) = 0.36690",
+          "power limit", "equal", 0.36690, 5e-6, source="code"),
+    Claim("C012", "u_DT = 1 where delta >= 1 or epsilon <= epsilon*", "power limit", "equal", 1.0),
+    Claim("C013", "No Lasso exceeds u_DT", "power limit", "upper", 0.0, 1e-9),
+    Claim("C014", "1 - q*(u_DT) = epsilon u_DT / delta: at the power limit n variables are selected",
+          "Donoho-Tanner curve", "equal", 0.0, 1e-9, source="derived"),
+    Claim("C015", "q* falls with delta at every TPP", "figure of q*", "upper", 0.0),
+)

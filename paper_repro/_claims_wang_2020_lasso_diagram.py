@@ -1,0 +1,33 @@
+"""Claims about the complete diagram of the Lasso."""
+
+from __future__ import annotations
+
+from convexlaw.paper_repro._check import Claim, Paper
+
+PAPER = Paper(
+    "wang-2020-lasso-diagram",
+    "The complete Lasso tradeoff diagram",
+    "Wang, Yang, Bu and Su 2020",
+    "2007.11078",
+)
+
+# fmt: off
+CLAIMS = (
+    Claim("C016", "Every (TPP, FDP) limit of a Lasso lies above the lower boundary q*",
+          "Theorem 1", "lower", 0.0, 1e-9),
+    Claim("C017", "It lies below 1 - epsilon TPP / delta: no more than n variables are selected",
+          "Theorem 1", "upper", 0.0, 1e-9),
+    Claim("C018", "It lies below 1 - epsilon: never worse than choosing at random",
+          "Theorem 1", "upper", 0.0, 1e-9),
+    Claim("C019", "It lies left of the power limit u_DT", "Theorem 1", "upper", 0.0, 1e-9),
+    Claim("C020", "Every point between the boundaries is reached: the diagram is complete",
+          "Theorem 1", "lower", 0.95,
+          why="share of the cells of a 10 by 10 grid inside the region that random problems hit"),
+    Claim("C021", "For (delta, epsilon) = (0.5, 0.3) the power limit is u_DT = 0.77874",
+          "figure of the diagram", "equal", 0.77874, 5e-6, source="code"),
+    Claim("C022", "For epsilon > epsilon* the lower boundary meets 1 - epsilon TPP/delta exactly at u_DT",
+          "figure of the diagram", "equal", 0.0, 1e-9),
+    Claim("C023", "For epsilon <= epsilon* the diagram reaches TPP 1, where q*(1) < 1 - epsilon/delta",
+          "figure below the Donoho-Tanner curve"),
+    Claim("C024", "Above u_DT no Lasso exists: the boundary is undefined there", "Theorem 1"),
+)

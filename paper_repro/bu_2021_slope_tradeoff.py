@@ -1,0 +1,236 @@
+"""
+Beyond the power limit of the Lasso (Bu, Klusowski, Rush and Su 2021).
+======================================================================
+
+SLOPE reaches every true positive proportion. Its best false discovery proportion lies between an upper curve,
+the Lasso's and then a Moebius function, and a lower one; random SLOPE problems lie above the lower curve.
+"""  # noqa: D205
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from convexlaw.figures.style import COLORS, styled
+from convexlaw.paper_repro._check import Check, Sheet
+from convexlaw.paper_repro._claims_bu_2021_slope_tradeoff import CLAIMS, PAPER
+from convexlaw.paper_repro._data import Data
+from convexlaw.paper_repro._random_designs import slope_points
+from convexlaw.theory.designs import improve_lasso
+from convexlaw.theory.scalar_limit import KLevel, Lasso, Prior, TwoLevel, limiting_function
+from convexlaw.theory.state_evolution import alpha_min, solve
+from convexlaw.theory.tradeoff import (
+    attaining_design,
+    crossings,
+    dagger,
+    donoho_tanner_power,
+    donoho_tanner_sparsity,
+    lasso_fdp,
+    moebius_design,
+    slope_fdp_lower,
+    slope_fdp_upper,
+    tradeoff_curve,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS", "PAPER", "check", "compute", "draw"]
+
+_SETTINGS = ((0.3, 0.2), (0.3, 0.5), (0.6, 0.25))
+_FDP = {"lasso": lasso_fdp, "slope_upper": slope_fdp_upper, "slope_lower": slope_fdp_lower}
+
+
+def compute(quick: bool = False) -> Data:
+    """Compute the curves, random SLOPE problems, and how random Lassos are improved."""
+    import pandas as pd
+
+    curves = pd.concat(
+        [
+            tradeoff_curve(kind, d, e, 101 if quick else 401).to_frame().assign(kind=kind, delta=d, epsilon=e)
+            for d, e in _SETTINGS
+            for kind in _FDP
+        ],
+        ignore_index=True,
+    )
+    near = np.linspace(0.5, 0.6, 101)
+    zoom = pd.DataFrame({"tpp": near} | {kind: curve(near, 0.3, 0.2) for kind, curve in _FDP.items()})
+    points = slope_points(0.3, 0.2, 250 if quick else 3000, seed=3)
+    return Data(
+        {"curves": curves, "zoom": zoom, "random_designs": points, "improved": _improvements(quick)},
+        {"moebius": _moebius_errors(), "lower": _lower_errors()},
+    )
+
+
+def _improvements(quick: bool) -> pd.DataFrame:
+    """Gains of the best two-level penalty with the zero threshold of a Lasso."""
+    import pandas as pd
+
+    signals = ("4:0.2", "1:0.5", "N(0,1):0.1", "N(0,1):0.5")
+    rows = []
+    for delta, text, sigma, margin in product((0.3, 0.64, 1.0), signals, (0.2, 0.5, 2.0), (0.5, 1.0)):
+        prior, alpha = Prior.parse(text), alpha_min(delta) + margin
+        if quick and margin == 1.0:
+            continue
+        lasso = solve(prior, Lasso(alpha), delta, sigma, require_lambda=False)
+        better = improve_lasso(prior, delta, sigma, alpha).state
+        gain = (better.tpp - lasso.tpp, lasso.fdp - better.fdp, 1 - better.mse / lasso.mse)
+        rows.append((delta, text, sigma, alpha, *gain))
+    names = ["delta", "prior", "sigma", "alpha", "tpp_gain", "fdp_gain", "mse_gain"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def _moebius_errors() -> tuple[float, float]:
+    """Error of the attaining designs (with a hair less share), and the jump of TPP with a hair more."""
+    worst, jump = 0.0, np.inf
+    for delta, epsilon, u in ((0.3, 0.5, 0.5), (0.3, 0.5, 0.9), (0.3, 0.2, 0.7), (0.3, 0.2, 0.95)):
+        design = moebius_design(u, delta, epsilon)
+        below, above = (
+            limiting_function(design.prior, TwoLevel(design.alpha1, design.alpha2, design.fraction + x), 1.0)
+            for x in (-1e-7, 1e-4)
+        )
+        worst = max(worst, abs(below.tpp - u), abs(below.fdp - design.fdp), abs(below.mse / delta - 1))
+        jump = min(jump, below.tpp - above.tpp)
+    return worst, float(jump)
+
+
+def _lower_errors() -> tuple[float, float]:
+    """Error of the designs of the lower curve, and the largest df/delta of them."""
+    worst, share = 0.0, 0.0
+    for delta, epsilon, u in ((0.3, 0.2, 0.3), (0.3, 0.2, 0.7), (0.3, 0.5, 0.5), (0.5, 0.3, 0.5)):
+        design = attaining_design("slope_lower", u, delta, epsilon)
+        h = limiting_function(design.prior, design.penalty, 1.0)
+        worst = max(worst, abs(h.tpp - u), abs(h.fdp - float(slope_fdp_lower(u, delta, epsilon))))
+        share = max(share, h.df / delta)
+    return worst, share
+
+
+@styled
+def draw(data: Data) -> Figure:
+    """Curves and regions in two settings, and the zoom around the power limit."""
+    figure, axes = plt.subplots(1, 3, figsize=(11.0, 3.8))
+    curves, points = data["curves"], data["random_designs"]
+    axes[0].plot(points.tpp, points.fdp, ".", ms=2, color=COLORS["muted"], alpha=0.6, label="random SLOPE")
+    for ax, (delta, epsilon) in zip(axes[:2], ((0.3, 0.2), (0.3, 0.5)), strict=True):
+        part = curves[(curves.delta == delta) & (curves.epsilon == epsilon)]
+        tpp = part.tpp[part.kind == "lasso"]
+        _curves(ax, tpp, {kind: part.fdp[part.kind == kind] for kind in _FDP}, delta, epsilon)
+        ax.set_xlim(0, 1)
+        ax.set_ylim(0, 1)
+    zoom = axes[2]
+    _curves(zoom, data["zoom"].tpp, {kind: data["zoom"][kind] for kind in _FDP}, 0.3, 0.2)
+    zoom.axvline(dagger(0.3, 0.2), color=COLORS["data"], lw=0.8, ls="--", label="u† = 0.5283")
+    zoom.set_xlim(0.5, 0.6)
+    zoom.set_ylim(0.53, 0.66)
+    zoom.set_title("δ = 0.3, ε = 0.2, zoom")
+    axes[0].legend(loc="lower right", fontsize="small")
+    zoom.legend(loc="upper left", fontsize="small")
+    axes[0].set_ylabel("false discovery proportion")
+    return figure
+
+
+def _curves(ax: Axes, tpp: pd.Series, fdp: dict[str, pd.Series], delta: float, epsilon: float) -> None:
+    ax.fill_between(tpp, 0, fdp["slope_lower"], color=COLORS["data"], alpha=0.08, lw=0)
+    ax.plot(tpp, fdp["slope_lower"], color=COLORS["slope"], label="SLOPE, lower")
+    ax.plot(tpp, fdp["slope_upper"], "--", color=COLORS["slope"], label="SLOPE, upper")
+    ax.plot(tpp, fdp["lasso"], color=COLORS["lasso"], lw=3, alpha=0.4, label="Lasso")
+    limit = donoho_tanner_power(delta, epsilon)
+    ax.axvline(limit, color=COLORS["data"], lw=0.8, ls=":", label=f"power limit {limit:.4f}")
+    ax.set_xlabel("true positive proportion")
+    ax.set_title(f"δ = {delta:g}, ε = {epsilon:g}")
+
+
+def check(data: Data) -> list[Check]:
+    """Judge every claim."""
+    sheet = Sheet(CLAIMS, data.missing)
+    points = data["random_designs"]
+    count = f"of {len(points)} random problems"
+    above = points.fdp - slope_fdp_lower(points.tpp.to_numpy(), 0.3, 0.2)
+    sheet.judge("C039", above.min(), note=f"smallest FDP - q_*(TPP) {count}")
+    sheet.judge(
+        "C040", points.tpp.max(), note=f"largest TPP {count}; u_DT = {donoho_tanner_power(0.3, 0.2):.4f}"
+    )
+    _check_upper(sheet)
+    worst, jump = data["moebius"]
+    sheet.judge("C045", worst, note="largest error of TPP, FDP and error/delta - 1 in four settings")
+    sheet.judge("C046", f"TPP falls by at least {jump:.3f}", holds=jump > 0.01)
+    grid = np.linspace(0.2, 0.98, 40)  # nearer to 0 both are 0 to double precision
+    gap = np.concatenate([slope_fdp_upper(grid, *s) - slope_fdp_lower(grid, *s) for s in _SETTINGS])
+    sheet.judge("C047", gap.min(), note=f"smallest difference; the largest is {gap.max():.4f}")
+    small = np.linspace(0.02, 0.2, 10)
+    sheet.judge("C048", np.max(slope_fdp_upper(small, 0.3, 0.2) - slope_fdp_lower(small, 0.3, 0.2)))
+    sheet.judge("C049", slope_fdp_lower([0.5, 0.7, 0.9], 0.3, 0.2))
+    error, share = data["lower"]
+    sheet.judge(
+        "C050", error if share < 1 else np.inf, note=f"in four settings; largest df/delta {share:.3f}"
+    )
+    sheet.judge("C051", dagger(0.3, 0.2), note=str(crossings(0.3, 0.2)))
+    sheet.judge("C052", donoho_tanner_power(0.3, 0.2))
+    lower = data["curves"].query("kind == 'slope_lower'")
+    step = min(part.fdp.diff().min() for _, part in lower.groupby(["delta", "epsilon"]))
+    over = (lower.fdp - (1 - lower.epsilon)).max()
+    sheet.judge("C053", min(step, -over + 1e-12), note="smallest step along the curves")
+    _check_families(sheet)
+    gains = data["improved"][["tpp_gain", "fdp_gain", "mse_gain"]]
+    sheet.judge(
+        "C056",
+        gains.min().min(),
+        note=f"smallest of the three gains in {len(gains)} problems; medians "
+        + ", ".join(f"{v:.2g}" for v in gains.median()),
+    )
+    prior = Prior.parse("4:0.2")
+    before = solve(prior, Lasso(1.5), 0.64, 0.5)
+    after = improve_lasso(prior, 0.64, 0.5, 1.5).state
+    sheet.judge("C057", [before.tpp, before.fdp, before.mse, after.tpp, after.fdp, after.mse])
+    one = solve(prior, KLevel((1.5,), (1.0,)), 0.64, 0.5)
+    sheet.judge("C058", max(abs(one.tau - before.tau), abs(one.tpp - before.tpp)))
+    top = [float(slope_fdp_lower(u, *s)) - (1 - s[1]) for s in _SETTINGS for u in (0.5, 0.99, 1.0)]
+    sheet.judge("C059", max(top))
+    return sheet.done()
+
+
+def _check_upper(sheet: Sheet) -> None:
+    same, formula, end, jump = 0.0, 0.0, 0.0, 0.0
+    for delta, epsilon in ((0.3, 0.2), (0.3, 0.5), (0.1, 0.5)):
+        limit, star = donoho_tanner_power(delta, epsilon), float(donoho_tanner_sparsity(delta))
+        below, beyond = np.linspace(0.05, 1, 8) * limit, limit + (1 - limit) * np.linspace(0.1, 1, 8)
+        apart = np.asarray(slope_fdp_upper(below, delta, epsilon)) - np.asarray(
+            lasso_fdp(below, delta, epsilon)
+        )
+        same = max(same, float(np.abs(apart).max()))
+        eu = epsilon * beyond
+        moebius = (1 - epsilon) * (eu - star) / (eu * (1 - star) - star * (1 - epsilon))
+        formula = max(formula, float(np.abs(slope_fdp_upper(beyond, delta, epsilon) - moebius).max()))
+        end = max(end, abs(float(slope_fdp_upper(1.0, delta, epsilon)) - (1 - epsilon)))
+        near = slope_fdp_upper([limit * (1 - 1e-9), limit * (1 + 1e-9)], delta, epsilon)
+        jump = max(jump, abs(float(np.diff(near)[0])))
+    sheet.judge("C041", same)
+    sheet.judge("C042", formula)
+    sheet.judge("C043", end)
+    sheet.judge(
+        "C044", jump, note="change of q^* over 2e-9 u_DT, where the Lasso's threshold is a double root"
+    )
+
+
+def _check_families(sheet: Sheet) -> None:
+    u = np.linspace(0.1, 0.9, 9)
+    curves = (slope_fdp_upper, slope_fdp_lower)
+    falls = max(
+        float(np.diff([np.asarray(curve(u, d, 0.2)) for d in (0.2, 0.3, 0.5)], axis=0).max())
+        for curve in curves
+    )
+    sheet.judge("C054", falls, note="largest step from one delta to the next")
+    rises = min(
+        float(np.diff([np.asarray(curve(u, 0.9, e)) for e in (0.1, 0.2, 0.5)], axis=0).min())
+        for curve in curves
+    )
+    sheet.judge("C055", rises, note="smallest step from one epsilon to the next")
+
+
+if __name__ == "__main__":
+    draw(compute(quick=True))

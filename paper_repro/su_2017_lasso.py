@@ -1,0 +1,161 @@
+"""
+False discoveries of the Lasso (Su, Bogdan and Candès 2017).
+============================================================
+
+No Lasso reaches a true positive proportion u with a false discovery proportion below q*(u), whatever the
+signals, the noise and the penalty. The dots are random problems; the curve is q*.
+"""  # noqa: D205
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import matplotlib.pyplot as plt
+import numpy as np
+from scipy.special import ndtr
+
+from convexlaw.figures.style import COLORS, styled
+from convexlaw.paper_repro._check import Check, Sheet
+from convexlaw.paper_repro._claims_su_2017_lasso import CLAIMS, PAPER
+from convexlaw.paper_repro._data import Data
+from convexlaw.paper_repro._random_designs import lasso_points
+from convexlaw.theory.scalar_limit import Lasso, limiting_function, null_risk
+from convexlaw.theory.tradeoff import (
+    attaining_design,
+    complete_lasso_region,
+    donoho_tanner_power,
+    donoho_tanner_sparsity,
+    donoho_tanner_threshold,
+    lasso_fdp,
+    tradeoff_threshold,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS", "PAPER", "check", "compute", "draw"]
+
+_SETTINGS = ((0.3, 0.2), (0.3, 0.5), (0.6, 0.25), (1.0, 0.2))
+
+
+def compute(quick: bool = False) -> Data:
+    """Compute q* in four settings, random Lasso problems in the first, and both sides of the identities."""
+    import pandas as pd
+
+    points = lasso_points(0.3, 0.2, 400 if quick else 4000, seed=1)
+    curves = pd.concat(
+        [
+            complete_lasso_region(d, e, n=101 if quick else 401).to_frame().assign(delta=d, epsilon=e)
+            for d, e in _SETTINGS
+        ],
+        ignore_index=True,
+    )
+    curves = curves.rename(columns={"lower": "fdp"}).drop(columns="upper")
+    return Data({"curves": curves, "random_designs": points}, {"attained": _attained(quick)})
+
+
+def _attained(quick: bool) -> float:
+    """Largest difference between q* and the FDP of the design that attains it, where E = delta too."""
+    worst = 0.0
+    for delta, epsilon in _SETTINGS:
+        limit = donoho_tanner_power(delta, epsilon)
+        for u in np.linspace(0.05, 0.98, 5 if quick else 20) * limit:
+            design = attaining_design("lasso", float(u), delta, epsilon)
+            h = limiting_function(design.prior, design.penalty, 1.0)
+            worst = max(worst, abs(h.fdp - design.fdp), abs(h.tpp - u), abs(h.mse - delta))
+    return worst
+
+
+def _equations() -> tuple[float, float]:
+    """Residuals of the two equations of t* over settings and TPPs; infinite where a larger root exists."""
+    worst = [0.0, 0.0]
+    for delta, epsilon in _SETTINGS:
+        for u in np.linspace(0.1, 0.9, 9) * donoho_tanner_power(delta, epsilon):
+            a = float(tradeoff_threshold("lasso", u, delta, epsilon))
+            worst[0] = max(worst[0], abs(_excess(a, u, delta, epsilon)))
+            beyond = [_excess(a + x, u, delta, epsilon) for x in np.geomspace(1e-3, 20.0, 40)]
+            worst[0] = worst[0] if min(beyond) > 0 else np.inf
+            tail = 2.0 * float(ndtr(-a))
+            p = (u - tail) / (1 - tail)
+            rewritten = (1 - epsilon * p) * null_risk(Lasso(a)) + epsilon * p * (1 + a * a)
+            worst[1] = max(worst[1], abs(rewritten - delta))
+    return worst[0], worst[1]
+
+
+def _excess(a: float, u: float, delta: float, epsilon: float) -> float:
+    """Left side minus right side of the paper's equation of t*."""
+    e0 = null_risk(Lasso(a))
+    left = ((1 - epsilon) * e0 + epsilon * (1 + a * a) - delta) / (epsilon * (1 + a * a - e0))
+    return left - (1 - u) / (1 - 2.0 * float(ndtr(-a)))
+
+
+def _sup_on_grid(delta: float) -> float:
+    a = np.linspace(1e-3, 6.0, 6000)
+    e0 = np.array([null_risk(Lasso(float(x))) for x in a])
+    return float(np.max((delta - e0) / (1 + a * a - e0)))
+
+
+@styled
+def draw(data: Data) -> Figure:
+    """Random Lasso problems above q*, and q* in four settings."""
+    curves, points = data["curves"], data["random_designs"]
+    figure, (left, right) = plt.subplots(1, 2, figsize=(8.4, 3.8), sharex=True, sharey=True)
+    first = curves[(curves.delta == 0.3) & (curves.epsilon == 0.2)]
+    left.plot(points.tpp, points.fdp, ".", ms=2.5, color=COLORS["muted"], alpha=0.6, label="random problems")
+    left.plot(first.tpp, first.fdp, color=COLORS["lasso"], label="q*")
+    left.fill_between(first.tpp, 0, first.fdp, color=COLORS["lasso"], alpha=0.12, lw=0)
+    limit = donoho_tanner_power(0.3, 0.2)
+    left.axvline(limit, color=COLORS["data"], lw=0.8, ls=":", label=f"power limit {limit:.3f}")
+    left.set_title("δ = 0.3, ε = 0.2")
+    left.legend(loc="lower right")
+    for i, ((delta, epsilon), style) in enumerate(zip(_SETTINGS, ("-", "--", "-.", ":"), strict=True)):
+        part = curves[(curves.delta == delta) & (curves.epsilon == epsilon)]
+        right.plot(part.tpp, part.fdp, style, color=f"C{i}", label=f"δ = {delta:g}, ε = {epsilon:g}")
+    right.set_title("q* ends at the power limit")
+    right.legend(loc="upper left")
+    for ax in (left, right):
+        ax.set_xlabel("true positive proportion")
+        ax.set_xlim(0, 1)
+        ax.set_ylim(0, 1)
+    left.set_ylabel("false discovery proportion")
+    return figure
+
+
+def check(data: Data) -> list[Check]:
+    """Judge every claim."""
+    sheet = Sheet(CLAIMS, data.missing)
+    curves, points = data["curves"], data["random_designs"]
+    above = points.fdp - lasso_fdp(points.tpp.to_numpy(), 0.3, 0.2)
+    sheet.judge("C001", above.min(), note=f"smallest FDP - q*(TPP) of {len(points)} random problems")
+    quiet = above[points.sigma == 0]
+    sheet.judge("C002", quiet.min(), note=f"smallest FDP - q*(TPP) of {quiet.size} problems without noise")
+    sheet.judge("C003", data["attained"], note="largest difference in FDP, TPP and error/delta - 1")
+    steps = [part.fdp.dropna().diff().min() for _, part in curves.groupby(["delta", "epsilon"])]
+    starts = curves.fdp[curves.tpp == 0].abs().max()
+    sheet.judge("C004", min(steps) - starts, note="smallest increase between neighbours")
+    paper, rewritten = _equations()
+    sheet.judge("C005", paper)
+    sheet.judge("C006", rewritten)
+    sheet.judge("C007", lasso_fdp(0.1, 0.6, 0.25))
+    deltas = (0.1, 0.3, 0.5, 0.6, 0.9)
+    sheet.judge("C008", max(abs(_sup_on_grid(d) - float(donoho_tanner_sparsity(d))) for d in deltas))
+    sheet.judge("C009", donoho_tanner_sparsity(0.6))
+    sheet.judge("C010", max(abs(_threshold_identity(d)) for d in deltas))
+    sheet.judge("C011", donoho_tanner_power(0.3, 0.5))
+    sheet.judge("C012", [donoho_tanner_power(d, e) for d, e in ((1.0, 0.5), (2.0, 0.9), (0.6, 0.25))])
+    sheet.judge("C013", points.tpp.max() - donoho_tanner_power(0.3, 0.2), note="largest TPP - u_DT")
+    ends = [(d, e, donoho_tanner_power(d, e)) for d, e in ((0.3, 0.2), (0.3, 0.5), (0.1, 0.5))]
+    sheet.judge("C014", max(abs(1 - float(lasso_fdp(u, d, e)) - e * u / d) for d, e, u in ends))
+    u = np.linspace(0.05, 0.5, 10)
+    curves_of = [np.asarray(lasso_fdp(u, d, 0.2)) for d in (0.3, 0.5, 0.8, 1.2)]
+    sheet.judge("C015", np.diff(curves_of, axis=0).max(), note="largest step from one delta to the next")
+    return sheet.done()
+
+
+def _threshold_identity(delta: float) -> float:
+    star = float(donoho_tanner_sparsity(delta))
+    return 2.0 * float(ndtr(-float(donoho_tanner_threshold(delta)))) - (delta - star) / (1 - star)
+
+
+if __name__ == "__main__":
+    draw(compute(quick=True))
