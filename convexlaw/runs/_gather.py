@@ -37,7 +37,7 @@ def gather(pieces: list[RawRun]) -> tuple[list[RawRun], list[Note]]:
     """
     runs, notes = [], []
     for run in _newest_checkpoints(_join(pieces)):
-        if any(np.isfinite(run.values(c)).any() or run.marks(f"{c}_nan").any() for c in _LOSSES):
+        if any((~np.isnan(run.values(c))).any() or run.marks(f"{c}_nan").any() for c in _LOSSES):
             runs.append(run)
             continue
         what = f"{run.source}: run {printable(run.name)!r} has no loss in its {plural(len(run), 'row')}"

@@ -321,7 +321,7 @@ def _mark_plain_nan(run: RawRun, sparse: bool) -> None:
     that writes one row a step, an empty loss (that is how NaN is saved in many formats) is a NaN. The two
     differ in how often empty and filled rows take turns.
     """
-    lead = "loss" if "loss" in run.columns and np.isfinite(run.columns["loss"]).any() else "val_loss"
+    lead = "loss" if "loss" in run.columns and not np.isnan(run.columns["loss"]).all() else "val_loss"
     values = run.columns.get(lead)
     if values is None or sparse:
         return
