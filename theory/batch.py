@@ -3,8 +3,8 @@
 With c_t = sigma_t^2 eta_t^2/tail_t (c = sigma^2 eta at the last positive step; a step with rate 0 has none
 and takes the smallest batch) the noise part of the bound is half of ``sum_t c_t/B_t``. Under a budget of N
 samples the best batch sizes are N sqrt(c_t)/sum sqrt(c), in continuous form N eta(t)/(2 sqrt(S tail(t))),
-whatever peak, weight decay or model size; the best noise is then 2 sigma^2 S/N for every shape of the learning
-rate. For a run whose weights rotate (a clock of effective rates e_t = eta_t/rho_t) pass e_t as ``lr``.
+whatever peak, weight decay or model size; the best noise is then 2 sigma^2 S/N for every shape of the
+learning rate. For a run on a clock of effective rates e_t = eta_t/rho_t pass e_t as ``lr``.
 """
 
 from __future__ import annotations
