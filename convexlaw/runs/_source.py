@@ -19,10 +19,11 @@ from convexlaw.runs._raw import printable
 
 __all__ = ["MAX_BYTES", "Source", "expand"]
 
-MAX_BYTES = 4 << 30  # of one source, unpacked
+MAX_BYTES = 4 << 30  # of one source
+MAX_UNPACKED = 1 << 30  # of a packed one, held in memory
 MAX_FILES = 20_000  # of one folder
 _FREE = 32 << 20  # up to this size any packing ratio is believed
-_RATIO = 200  # text logs pack 3 to 30 times
+_RATIO = 50  # text logs pack 3 to 30 times
 _GZIP = b"\x1f\x8b"
 _PIPES = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 
@@ -143,15 +144,15 @@ class Source:
                 unpack = zlib.decompressobj(wbits=31)
                 chunk = rest
                 while not unpack.eof:
-                    piece = unpack.decompress(chunk, 1 << 24)
+                    piece = unpack.decompress(chunk, 1 << 22)
                     chunk = unpack.unconsumed_tail
                     out.write(piece)
                     size = out.tell()
-                    if size > MAX_BYTES or (size > _FREE and size > _RATIO * len(raw)):
+                    if size > MAX_UNPACKED or (size > _FREE and size > _RATIO * len(raw)):
                         raise ConvexlawError(
                             f"{self.label}: {len(raw)} packed bytes unpack to more than {size}: no "
                             f"training log packs like this "
-                            f"(limits: {_RATIO} times beyond {_FREE >> 20} MiB, {MAX_BYTES >> 20} MiB in all)"
+                            f"(limits: {_RATIO} times beyond {_FREE >> 20} MiB, {MAX_UNPACKED >> 20} MiB in all)"
                         )
                     if not piece and not chunk:
                         raise ConvexlawError(

@@ -255,8 +255,8 @@ def runs_of_table(
 
 
 def _require(header: list[str], chosen: dict[str, int], label: str) -> None:
-    there = listed([printable(h, 40) for h in header], 12)
-    if all(_is_number(h) for h in header):
+    there = listed([printable(h, 40) for h in header], 12) or "none at all"
+    if header and all(_is_number(h) for h in header):
         raise NotALog(
             f"{label}: the first line holds numbers ({there}); put a header line above, e.g. step,lr,loss"
         )

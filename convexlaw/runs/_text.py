@@ -133,6 +133,11 @@ class Text:
     def _head(self) -> bytes:
         return self._content[:262144] if self._content is not None else self._source.head()
 
+    @property
+    def has_booleans(self) -> bool:
+        """Whether True or False stands near the beginning."""
+        return re.search(rb"\b(true|false)\b", self._head(), re.IGNORECASE) is not None
+
     def open(self) -> BinaryIO:
         """Open the bytes."""
         return self._source.stream() if self._content is None else io.BytesIO(self._content)

@@ -143,6 +143,12 @@ class CsvTable:
             if dtype == "float64":
                 return None  # cells that are no numbers, or lines that only a look at each of them explains
             raise ConvexlawError(f"{self._text.label}: not a regular table ({printable(error)})") from None
+        if (
+            dtype == "float64"
+            and self._text.has_booleans
+            and any(set(table[p].dropna().unique()) <= {0.0, 1.0} for p in places)
+        ):
+            return None  # pandas reads True as 1.0; as text it is told from a number
         return table
 
     def _as_text(self, places: Sequence[int]) -> None:

@@ -290,7 +290,9 @@ class RunTable(Result):
         for run, own in spikes.groupby("run", sort=False):
             notes.append(
                 Note(
-                    str(run), "dropped_spikes", f"{plural(len(own), 'spike')} dropped, at step {listed(own['step'])}"
+                    str(run),
+                    "dropped_spikes",
+                    f"{plural(len(own), 'spike')} dropped, at step {listed(own['step'])}",
                 )
             )
         return replace(self, frame=self.frame.loc[~rows].reset_index(drop=True), notes=notes)
