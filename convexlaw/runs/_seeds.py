@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["pool", "seed_groups"]
 
-_SEED = re.compile(r"(?:^|(?<=[^a-z0-9]))[_\-./ ]?seed[_=\-: ]?\d+(?![0-9])", re.IGNORECASE)
+_SEED = re.compile(r"(?:^|[_\-./ ])seed[_=\-: ]?\d+(?!\d)", re.IGNORECASE)
 _SHORT = re.compile(r"[_\-./ ]s\d{1,5}$")
 
 
@@ -28,14 +28,12 @@ def _without_seed(name: str) -> str | None:
     return None
 
 
-def seed_groups(names: Sequence[str], meta: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
+def seed_groups(names: Sequence[str]) -> dict[str, list[str]]:
     """Group runs whose names differ by the seed alone; groups of one are left out.
 
     Parameters
     ----------
     names : sequence of str
-    meta : mapping of run to mapping
-        A run whose name holds no seed stays alone.
 
     Returns
     -------

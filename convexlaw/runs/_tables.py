@@ -326,7 +326,7 @@ def _mark_plain_nan(run: RawRun, sparse: bool) -> None:
     if values is None or sparse:
         return
     empty = np.isnan(values)
-    if not empty.any():
+    if not empty.any() or empty.all():
         return
     other = "val_loss" if lead == "loss" else "loss"
     empty &= np.isnan(run.values(other)) & ~np.isnan(run.columns["step"]) & ~run.marks("val_row")

@@ -317,7 +317,7 @@ class RunTable(Result):
             Nothing to pool, seeds without a common step, or runs whose learning rates differ.
         """
         if groups is None:
-            chosen = _seeds.seed_groups(self.runs, self.meta)
+            chosen = _seeds.seed_groups(self.runs)
             if not chosen:
                 raise ConvexlawError(
                     f"no two runs among {listed(self.runs, 10)} differ by a seed alone; pass "
@@ -417,7 +417,7 @@ def read_runs(
             )
         )
     table = _table(raws, done, notes)
-    for base, members in _seeds.seed_groups(table.runs, table.meta).items():
+    for base, members in _seeds.seed_groups(table.runs).items():
         table.notes.append(
             Note(
                 "",
