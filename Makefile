@@ -32,7 +32,7 @@ demo: .venv/.core
 	@$(BIN)/convexlaw demo --out convexlaw-demo
 
 test: .venv/.all
-	$(ONE) $(BIN)/python -m pytest -n $(JOBS) -m "not slow"
+	$(ONE) $(BIN)/python -m pytest -n $(JOBS) -m "not slow" --doctest-modules --pyargs convexlaw tests
 
 test-slow: .venv/.all
 	$(ONE) $(BIN)/python -m pytest -n $(JOBS) -m slow
