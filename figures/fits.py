@@ -53,7 +53,13 @@ def _lr(fit: CurveFit, name: str, steps: Array) -> tuple[Array, Array]:
 
 
 @styled
-def plot_curve_fit(fit: CurveFit, ax: Axes | None = None, run: str | Sequence[str] | None = None) -> Axes:
+def plot_curve_fit(
+    fit: CurveFit,
+    ax: Axes | None = None,
+    run: str | Sequence[str] | None = None,
+    level: float = 0.95,
+    band: bool | None = None,
+) -> Axes:
     """Losses and predictions against the step, fitted runs in one colour and held-out runs in another.
 
     Parameters
@@ -62,6 +68,10 @@ def plot_curve_fit(fit: CurveFit, ax: Axes | None = None, run: str | Sequence[st
     ax : matplotlib Axes, optional
     run : str or list of str, optional
         Names or globs of the runs to draw; default all, eight at most.
+    level : float, default 0.95
+        Level of the band.
+    band : bool, optional
+        Draw the band of the bootstrap refits; None: where refits have been computed (``fit.interval()``).
 
     Returns
     -------
@@ -73,7 +83,6 @@ def plot_curve_fit(fit: CurveFit, ax: Axes | None = None, run: str | Sequence[st
     labelled: set[str] = set()
     lowest, highest = np.inf, -np.inf
     for name, steps, loss, predicted, trained in shown:
-        del name
         kind = "fit" if trained else "prediction"
         ax.plot(
             steps,
@@ -86,6 +95,12 @@ def plot_curve_fit(fit: CurveFit, ax: Axes | None = None, run: str | Sequence[st
         label = ("fitted run" if trained else "held-out run") if kind not in labelled else None
         ax.plot(steps, predicted, color=COLORS[kind], lw=1.2, label=label)
         labelled |= {"loss", kind}
+        data = next((r for r in fit._state.data or () if r.name == name), None)
+        if data is not None and (bool(fit._state.draws) if band is None else band):
+            low, high = fit.band(
+                data.lr, level, at=steps, batch_size=data.batch if fit._state.batch else None
+            )
+            ax.fill_between(steps, low, high, color=COLORS[kind], alpha=0.25, lw=0)
         late = loss[steps >= 0.1 * steps[-1]]
         lowest = min(lowest, float(loss.min()), float(predicted.min()))
         highest = max(highest, float(late.max()) if late.size else float(loss.max()))

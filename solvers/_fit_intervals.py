@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from convexlaw._progress import progress_bar
 from convexlaw.errors import ConvexlawError
 from convexlaw.solvers._fit_profile import profile, spread
+from convexlaw.solvers._fit_range import check_batch
 from convexlaw.solvers._fit_state import refit
 from convexlaw.solvers.fit import Problem
 
@@ -214,6 +215,11 @@ class _Work:
         )
 
 
+def thinned(law: str, draws: Array) -> Array:
+    """Every draw, or about 200 of them where each costs a pass over the schedule."""
+    return draws[:: max(1, len(draws) // 200)] if law in ("multipower", "tissue") else draws
+
+
 def band(
     fit: CurveFit, lr: ArrayLike | str, level: float, at: ArrayLike | None, batch_size: ArrayLike | None
 ) -> tuple[Array, Array]:
@@ -230,7 +236,7 @@ def band(
     if not state.draws:
         curve_draws(fit, _over(fit, "auto"), 1000, 10, 0, 1, None)
     draws = next(reversed(state.draws.values()))
-    sizes = fit._batch(rates, batch_size)
+    sizes = check_batch(state, rates, batch_size)
     path = RunPath.make(rates, at, sizes, state.weight_decay or 0.0, state.init_std)
     cls = curve_law(fit.law)
     columns: Any = cls.columns([path], batch=state.batch)

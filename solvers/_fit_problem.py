@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -22,6 +22,7 @@ def make_problem(
     batch: bool,
     alpha_prior: bool,
     fixed: Mapping[str, float],
+    tick: Callable[[], None] | None = None,
 ) -> tuple[Problem, Prepared]:
     """Lay out the rows of ``runs`` and state the problem of fitting ``cls`` to them."""
     if cls.needs_clock:
@@ -36,7 +37,7 @@ def make_problem(
         raise ConvexlawError("no loss after the warmup is left to fit: log more often or lower skip")
     prior = alpha_prior and cls.convex and any(p.name == "alpha" for p in cls.nonlinear)
     problem = Problem(
-        columns=cls.columns(prepared.paths, batch=batch),
+        columns=cls.columns(prepared.paths, batch=batch, tick=tick),
         y=prepared.y,
         linear=cls.linear(batch),
         nonlinear=cls.nonlinear,
@@ -45,6 +46,16 @@ def make_problem(
         fixed=dict(fixed),
     )
     return problem, prepared
+
+
+def looks_long(cls: type[CurveLaw], runs: Sequence[RunData]) -> bool:
+    """Tell whether a fit will take more than about two seconds (so that a progress bar is due)."""
+    if cls.name == "multipower":
+        return True
+    steps = sum(run.lr.size for run in runs)
+    sums = 11 if any(q.name == "q" for q in cls.nonlinear) else 1
+    passes = 3e-8 if cls.name == "tissue" else 3e-7 * sums
+    return steps * passes > 1.5
 
 
 def has_batch_term(cls: type[CurveLaw], runs: Sequence[RunData]) -> bool:

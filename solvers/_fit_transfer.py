@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from convexlaw._progress import progress_bar
 from convexlaw._result import Result
 from convexlaw.errors import ConvexlawError
 from convexlaw.solvers._fit_intervals import check_level
@@ -98,9 +99,10 @@ def transfer(
     points: int = 41,
     level: float = 0.95,
     batch_size: float | None = None,
+    progress: bool | None = None,
 ) -> Transfer:
     """Find the peak learning rate that a law thinks best at several horizons (see CurveFit.transfer)."""
-    from convexlaw.solvers._fit_intervals import _over, curve_draws
+    from convexlaw.solvers._fit_intervals import _over, curve_draws, thinned
     from convexlaw.theory.schedules import parse
 
     check_level(level)
@@ -118,7 +120,7 @@ def transfer(
     options = [o for o in rest.split(",") if o and o.partition("=")[0].strip() not in ("steps", "peak")]
     if not state.draws:
         curve_draws(fit, _over(fit, "auto"), 1000, 10, 0, 1, None)
-    draws = next(reversed(state.draws.values()))
+    draws = thinned(fit.law, next(reversed(state.draws.values())))
     estimate = np.array(list(fit.params.values()))
     cls = curve_law(fit.law)
     p = len(cls.linear(state.batch))
@@ -141,8 +143,10 @@ def transfer(
         ]
         columns = cls.columns(paths, batch=state.batch)
         best[h] = _lowest(np.log(grid), columns(estimate[p:])[0] @ estimate[:p])
-        for i, draw in enumerate(draws):
-            drawn[h, i] = _lowest(np.log(grid), columns(draw[p:])[0] @ draw[:p])[0]
+        with progress_bar(f"refits at {horizon} steps", len(draws), progress) as advance:
+            for i, draw in enumerate(draws):
+                drawn[h, i] = _lowest(np.log(grid), columns(draw[p:])[0] @ draw[:p])[0]
+                advance(1)
         if best[h, 0] <= np.log(grid[0]) or best[h, 0] >= np.log(grid[-1]):
             edge.append(horizon)
     log_t = np.log(horizons)

@@ -278,7 +278,13 @@ def _polish(
     return value, x, c, gradient_size, converged
 
 
-def solve(problem: Problem, *, polish: int = 8, start: dict[str, float] | None = None) -> Solution:
+def solve(
+    problem: Problem,
+    *,
+    polish: int = 8,
+    start: dict[str, float] | None = None,
+    tick: Callable[[], None] | None = None,
+) -> Solution:
     """Fit a problem from its starts (or from one given start only).
 
     Parameters
@@ -289,6 +295,8 @@ def solve(problem: Problem, *, polish: int = 8, start: dict[str, float] | None =
         for.
     start : dict, optional
         Parameter values to start from, instead of the law's own starts.
+    tick : callable, optional
+        Called after each start (for a progress bar).
 
     Returns
     -------
@@ -325,8 +333,13 @@ def solve(problem: Problem, *, polish: int = 8, start: dict[str, float] | None =
         values = [reduced(x, None, 25)[0] for x in grid]
         order = np.argsort(values, kind="stable")[:polish]
         grid = [grid[i] for i in order]
-    ends = [_polish(reduced, x, first_c) for x in grid]
-    ends = [end for end in ends if np.isfinite(end[0])]
+    ends = []
+    for x in grid:
+        end = _polish(reduced, x, first_c)
+        if np.isfinite(end[0]):
+            ends.append(end)
+        if tick is not None:
+            tick()
     if not ends:
         raise ConvexlawError("no start of the fit has a finite objective: hold a parameter with fixed=")
     best = min(ends, key=lambda end: end[0])

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from convexlaw._progress import progress_bar
 from convexlaw.errors import ConvergenceWarning, ConvexlawError
 from convexlaw.solvers._curve_fit import CurveFit
 from convexlaw.solvers._fit_data import Constants, RunData, as_runs, choose_split, pick
-from convexlaw.solvers._fit_problem import has_batch_term, make_problem
+from convexlaw.solvers._fit_problem import has_batch_term, looks_long, make_problem
 from convexlaw.solvers._fit_state import FitState, Ranges, least_squares
 from convexlaw.solvers._fit_transfer import measured_transfer
 from convexlaw.solvers.fit import solve
@@ -19,6 +20,8 @@ from convexlaw.theory.laws import curve_law
 
 if TYPE_CHECKING:
     from convexlaw.runs.table import RunTable
+
+STARTS = 8  # starts followed to the end
 
 __all__ = ["CurveFit", "fit_curves", "measured_transfer"]
 
@@ -35,6 +38,7 @@ def fit_curves(
     split: str = "auto",
     fixed: Mapping[str, float] | None = None,
     skip: int = 0,
+    progress: bool | None = None,
 ) -> CurveFit:
     """Fit a loss law to training curves.
 
@@ -64,6 +68,8 @@ def fit_curves(
         Parameters held at a value, e.g. ``{"lam": 0.999}``.
     skip : int, default 0
         Rows in this many steps after the LR warmup are dropped too.
+    progress : bool, optional
+        True or False to force a progress bar; None shows one on a terminal where the fit takes seconds.
 
     Returns
     -------
@@ -119,10 +125,20 @@ def fit_curves(
             f"Batch sizes run from {low:g} to {high:g}: the noise has a part b and a part b_batch/batch."
         )
     rows = [_first_half(run) for run in fitted] if paper else fitted
-    problem, prepared = make_problem(
-        cls, rows, used_split, skip, constants, batch=batch, alpha_prior=alpha_prior, fixed=fixed or {}
-    )
-    solution = least_squares(problem) if paper else solve(problem)
+    show = False if progress is None and not looks_long(cls, fitted) else progress
+    with progress_bar(f"fitting {name}", len(rows) + STARTS, show) as advance:
+        problem, prepared = make_problem(
+            cls,
+            rows,
+            used_split,
+            skip,
+            constants,
+            batch=batch,
+            alpha_prior=alpha_prior,
+            fixed=fixed or {},
+            tick=lambda: advance(1),
+        )
+        solution = least_squares(problem) if paper else solve(problem, polish=STARTS, tick=lambda: advance(1))
     if not solution.converged:
         warnings.warn(
             f"the fit of {name} stopped before its tolerance (relative gradient {solution.gradient:.1e}): "

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convexlaw.errors import ConvergenceWarning, ConvexlawError
-from convexlaw.solvers._table_fit import Optimal, TableFit, TableState, public_params
+from convexlaw.solvers._fit_optimal import Optimal
+from convexlaw.solvers._table_fit import TableFit, TableState, public_params
 from convexlaw.solvers.fit import Problem, solve
 from convexlaw.theory.laws import table_law
 

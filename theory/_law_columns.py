@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -221,6 +221,7 @@ class ConvexColumns:
     peak: bool = False
     batch: bool = False
     exact: bool = False
+    tick: Callable[[], None] | None = None
     S: Array = field(init=False)
 
     def __post_init__(self) -> None:
@@ -239,12 +240,14 @@ class ConvexColumns:
             self._some = np.all(table > 0, axis=0)
             self._spline = CubicSpline(Q_GRID, np.log(np.where(self._some, table, 1.0)))
             self._dspline = self._spline.derivative()
+        self.tick = None  # the sums are done; a bar is not to be pickled
 
     def _sums(self, qs: Sequence[float]) -> Array:
-        parts = [
-            noise_columns(lr, p.at, qs, free=self.free, batch=p.batch if self.batch else None)
-            for lr, p in zip(self._lr, self.paths, strict=True)
-        ]
+        parts = []
+        for lr, p in zip(self._lr, self.paths, strict=True):
+            parts.append(noise_columns(lr, p.at, qs, free=self.free, batch=p.batch if self.batch else None))
+            if self.tick is not None:
+                self.tick()
         return np.concatenate(parts, axis=1)
 
     def __call__(self, theta: Array) -> tuple[Array, Array]:

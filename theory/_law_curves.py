@@ -56,7 +56,14 @@ class CurveLaw:
     needs_clock: ClassVar[bool] = False
 
     @classmethod
-    def columns(cls, paths: Sequence[RunPath], *, batch: bool = False, exact: bool = False) -> Columns:
+    def columns(
+        cls,
+        paths: Sequence[RunPath],
+        *,
+        batch: bool = False,
+        exact: bool = False,
+        tick: Callable[[], None] | None = None,
+    ) -> Columns:
         """Columns of the law along runs, as a function of its nonlinear parameters (what a fit works on).
 
         Parameters
@@ -66,13 +73,15 @@ class CurveLaw:
             Add the part of the noise sum that falls as 1/batch as a last column.
         exact : bool, default False
             Evaluate a noise sum with free q directly, where a fit would use a spline in q.
+        tick : callable, optional
+            Called after the sums of each run (for a progress bar).
 
         Returns
         -------
         callable
             ``columns(theta) -> (X, dX)`` with shapes (n, p) and (n, p, m).
         """
-        return ConvexColumns(paths, batch=batch, exact=exact, **cls.kind)
+        return ConvexColumns(paths, batch=batch, exact=exact, tick=tick, **cls.kind)
 
     @classmethod
     def names(cls, batch: bool = False) -> tuple[str, ...]:
@@ -282,7 +291,14 @@ class Averaged(CurveLaw):
     name: ClassVar[str] = "averaged"
 
     @classmethod
-    def columns(cls, paths: Sequence[RunPath], *, batch: bool = False, exact: bool = False) -> Columns:
+    def columns(
+        cls,
+        paths: Sequence[RunPath],
+        *,
+        batch: bool = False,
+        exact: bool = False,
+        tick: Callable[[], None] | None = None,
+    ) -> Columns:
         """See CurveLaw.columns."""
         return AveragedColumns(paths)
 
@@ -298,7 +314,14 @@ class Tissue(CurveLaw):
     nonlinear: ClassVar[tuple[Parameter, ...]] = (_ALPHA, _LAM)
 
     @classmethod
-    def columns(cls, paths: Sequence[RunPath], *, batch: bool = False, exact: bool = False) -> Columns:
+    def columns(
+        cls,
+        paths: Sequence[RunPath],
+        *,
+        batch: bool = False,
+        exact: bool = False,
+        tick: Callable[[], None] | None = None,
+    ) -> Columns:
         """See CurveLaw.columns."""
         return TissueColumns(paths)
 
@@ -320,6 +343,13 @@ class MultiPower(CurveLaw):
     nonlinear: ClassVar[tuple[Parameter, ...]] = (_ALPHA, _C, _BETA, _GAMMA)
 
     @classmethod
-    def columns(cls, paths: Sequence[RunPath], *, batch: bool = False, exact: bool = False) -> Columns:
+    def columns(
+        cls,
+        paths: Sequence[RunPath],
+        *,
+        batch: bool = False,
+        exact: bool = False,
+        tick: Callable[[], None] | None = None,
+    ) -> Columns:
         """See CurveLaw.columns."""
         return MultiPowerColumns(paths)
