@@ -89,4 +89,4 @@ def _binary(head: bytes) -> bool:
     if sample.startswith((b"\xff\xfe", b"\xfe\xff")) or sample.count(b"\0") > 0.3 * len(sample):
         return sample.count(b"\0") > 0.7 * len(sample)
     odd = sum(1 for byte in sample if byte < 32 and byte not in (9, 10, 12, 13))
-    return odd > 0.02 * len(sample)
+    return odd > 0.08 * len(sample)
