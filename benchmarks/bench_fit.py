@@ -388,6 +388,19 @@ def unseen_peaks() -> None:
         table_rows.append(row)
     print(f"{len(runs)} WSD runs of 124M, fitted at one peak, MAE e-3 nats at the three others:\n")
     table(table_rows)
+    table_rows = []
+    for law, prior in LAWS[:5]:
+        errors = []
+        for pair in itertools.combinations(peaks, 2):
+            train = list(runs.run_id[runs.base_lr.isin(pair)])
+            fit = fit_curves(read, law, train=train, weight_decay=0.1, alpha_prior=prior, split="val")
+            errors.append(1e3 * float(fit.score()["mae"].mean()))
+        table_rows.append(
+            {"law": label(law, prior), **{f"pair {i + 1}": f"{e:.1f}" for i, e in enumerate(errors)}}
+            | {"mean": f"{np.mean(errors):.1f}"}
+        )
+    print("The same runs, fitted at two peaks, at the two others:\n")
+    table(table_rows)
 
 
 def main() -> None:
