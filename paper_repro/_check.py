@@ -68,7 +68,7 @@ class Claim:
     needs : str
         Folder of public data that the check reads; empty for none.
     why : str
-        Reason of an expected failure, or why the claim cannot be obtained.
+        What is compared, the reason of an expected failure, or why the claim cannot be obtained.
     """
 
     id: str
@@ -144,7 +144,6 @@ class Claim:
     def _check(
         self, verdict: Verdict, computed: Value, reference: Value, error: float | None, note: str
     ) -> Check:
-        text = note or (self.why if self.expected != "holds" else "")
         return Check(
             id=self.id,
             claim=self.claim,
@@ -158,7 +157,7 @@ class Claim:
             error=error,
             expected=self.expected,
             verdict=verdict,
-            note=text,
+            note=note or self.why,
         )
 
 

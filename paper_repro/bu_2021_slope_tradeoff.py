@@ -128,8 +128,8 @@ def draw(data: Data) -> Figure:
     zoom.set_xlim(0.5, 0.6)
     zoom.set_ylim(0.53, 0.66)
     zoom.set_title("δ = 0.3, ε = 0.2, zoom")
-    axes[0].legend(loc="lower right", fontsize="small")
-    zoom.legend(loc="upper left", fontsize="small")
+    axes[0].legend(loc="lower right", fontsize="small", frameon=True, framealpha=1, edgecolor="none")
+    zoom.legend(loc="upper left", fontsize="small", frameon=True, framealpha=1, edgecolor="none")
     axes[0].set_ylabel("false discovery proportion")
     return figure
 
