@@ -30,8 +30,8 @@ class Exact:
 def solve_on_pattern(problem: Any, coef: Vector, levels: Vector, scaled: bool) -> Exact | None:
     """Minimise over the magnitudes of the clusters of ``coef``, order and signs kept; None if they break.
 
-    With ``scaled`` the penalty is ``levels * ||y - X b|| / sqrt(n)``: the residual is r0 + s q, q in the span of
-    the cluster columns and r0 orthogonal to it, so that s^2 = ||r0||^2 / (n - ||q||^2).
+    With ``scaled`` the penalty is ``levels * ||y - X b|| / sqrt(n)``: the residual is r0 + s q, q in the span
+    of the cluster columns and r0 orthogonal to it, so that s^2 = ||r0||^2 / (n - ||q||^2).
     """
     support = np.flatnonzero(coef)
     if not support.size:

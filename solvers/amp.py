@@ -2,8 +2,8 @@
 
 Scaling of this module: ``1/2 ||y - X b||^2 + sum_i lam_i |b|_(i)`` (no 1/n), X with independent entries and
 columns of norm about 1. `convexlaw.theory.sorted_l1.amp_weights` converts from the averaged objective. AMP
-needs few products with X on such designs and can fail on others: it is an experiment and a tool of the theory,
-not the solver behind the estimators.
+needs few products with X on such designs and can fail on others: it is an experiment and a tool of the
+theory, not the solver behind the estimators.
 """
 
 from __future__ import annotations
@@ -120,8 +120,8 @@ def amp_slope(
     """Solve SLOPE, ``min 1/2 ||y - X b||^2 + sum_i lam_i |b|_(i)``, by approximate message passing.
 
     Modes: ``lambda`` solves for the given ``lam`` (thresholds ``lam c_t``, ``c_{t+1} = 1 + c_t m/n``);
-    ``alpha`` uses thresholds ``penalty ||z|| / sqrt(n)`` and returns the solution of the problem whose lam goes
-    with them; ``state_evolution`` uses ``penalty tau_t`` with tau_t from the theory for ``prior`` and
+    ``alpha`` uses thresholds ``penalty ||z|| / sqrt(n)`` and returns the solution of the problem whose lam
+    goes with them; ``state_evolution`` uses ``penalty tau_t`` with tau_t from the theory for ``prior`` and
     ``sigma``.
 
     Parameters

@@ -121,12 +121,6 @@ def log_domain_edge(lam: Penalty, delta: float) -> float:
     low, high = middle - 1.0, middle + 1.0
     while outside(high) >= 0:
         low, high = high, high + 1.0
-        if high > middle + 300.0:
-            # the ranks without penalty alone keep the risk above delta
-            raise NoFixedPointError(
-                f"null_risk(k lam) >= delta = {delta:g} for every scale k: too many ranks carry no penalty; "
-                "raise the lowest level or shrink its share"
-            )
     while outside(low) < 0:
         low, high = low - 2.0, low
         if low < middle - 40.0:

@@ -45,6 +45,7 @@ RESOLUTION = 96  # cells per standard deviation
 _SPAN = 9.5  # standard deviations beyond which the mass is below 1e-20
 _BREAKS = 64  # penalties with more jumps than this get no cell edge at each of them
 
+_RARE = 1e-5  # mass of a cell over its rank below which its share of the penalty is taken at the middle rank
 _NULL = Prior.null()
 
 Method = Literal["auto", "cells"]
@@ -265,8 +266,13 @@ def _pass(prior: Prior, penalty: Penalty, tau: float, resolution: int, extra: Ve
     edges = mesh(prior, tau, resolution, extra)
     moments = kernels.cells(*prior.arrays, tau, edges)
     above = np.concatenate((np.cumsum(moments[0, ::-1])[::-1], [0.0]))
-    area = penalty.integral(np.minimum(above, 1.0))
-    return moments[0], kernels.pool_cells(moments, edges, tau * (area[:-1] - area[1:]))
+    ranks = np.minimum(above, 1.0)
+    area = penalty.integral(ranks)
+    pulled = area[:-1] - area[1:]
+    # between far-apart masses the difference of two integrals is all rounding: the middle rank is exact there
+    rare = np.flatnonzero((moments[0] < _RARE * ranks[1:]) & (moments[0] > 0.0))
+    pulled[rare] = moments[0, rare] * penalty.value(0.5 * (ranks[rare] + ranks[rare + 1]))
+    return moments[0], kernels.pool_cells(moments, edges, tau * pulled)
 
 
 def _kinks(pooled: Any) -> Vector:
@@ -303,7 +309,7 @@ def _on_cells(prior: Prior, penalty: Penalty, tau: float, resolution: int) -> Sc
     keep = (value > 0) & (y > zero)
     knots = np.concatenate(([0.0, zero], y[keep]))
     values = np.concatenate(([0.0, 0.0], value[keep]))
-    at = kinks[(kinks > zero) & (kinks < knots[-1])]
+    at = kinks[1:][(kinks[1:] > zero) & (kinks[1:] < knots[-1])]
     corner = np.searchsorted(knots, at)
     before, after = values[corner - 1], values[corner]
     tied_value = np.where(np.isin(before, value[tied]), before, after)
