@@ -26,6 +26,8 @@ __all__ = ["curve_report", "default_schedules", "forecast", "forecast_table", "v
 
 Array = NDArray[np.float64]
 
+_PANELS = 24  # runs drawn in one figure
+
 _SCORE_NAMES = {
     "run": "run",
     "points": "points",
@@ -150,6 +152,19 @@ def verdict(fit: CurveFit, scores: pd.DataFrame) -> str:
     return f"{words}, {format_number(base / mae, 2)} times as much."
 
 
+def _final_errors(scores: pd.DataFrame) -> str:
+    """Say how far the last losses of the held-out runs were from their predictions."""
+    errors = scores.loc[~scores["trained"], "final_error"].to_numpy()
+    if not errors.size:
+        return "No run was held out: the law's own error is not in these limits."
+    rms, worst = float(np.sqrt(np.mean(errors**2))), float(np.abs(errors).max())
+    runs = f"the {errors.size} held-out runs" if errors.size > 1 else "the held-out run"
+    return (
+        f"The law's own error is not in them: at the end of {runs} it was {format_number(rms, 2)} nats "
+        f"(root mean square; worst {format_number(worst, 2)})."
+    )
+
+
 def curve_report(
     fit: CurveFit,
     runs: RunTable,
@@ -224,10 +239,13 @@ def curve_report(
         "MAE: mean of |loss - prediction| over the logged steps. 'Last value' is the last loss "
         "of the longest fitted run, used as a constant prediction.",
     )
+    drawn = [*held, *fit.train][:_PANELS]
+    rest = len(fit.runs) - len(drawn)
     page.figure(
-        plot_schedule_panel(fit),
+        plot_schedule_panel(fit, drawn),
         "curves",
-        "Loss (logged and predicted) above the learning rate of each run; fitted and held-out runs.",
+        "Loss (thin: logged, bold: predicted) above the learning rate of each run"
+        + (f"; {rest} more in predictions.csv." if rest else "."),
     )
 
     page.add("heading", "What another schedule would give")
@@ -235,8 +253,8 @@ def curve_report(
     page.table(table, "what_if", digits=5, best=int(np.argmin(table["final loss"].to_numpy())))
     page.add(
         "note",
-        f"Loss after the last update, with {level:.0%} limits from the resampled fits. "
-        "They hold for the law, not for its failure.",
+        f"Loss after the last update, with {level:.0%} limits from the resampled fits: what the fitted runs leave "
+        f"open if the law is right. {_final_errors(scores)}",
     )
     for line in dict.fromkeys(line for _, lines in told for line in lines):
         page.add("warning", line)

@@ -48,8 +48,8 @@ def format_number(value: object, digits: int = 4) -> str:
 
     Examples
     --------
-    >>> [format_number(v) for v in (3.14159265, 24000.0, 0.000123456, float("nan"), True, "cosine")]
-    ['3.142', '24000', '0.0001235', '–', 'True', 'cosine']
+    >>> [format_number(v) for v in (3.14159265, 24000.0, 0.003, 0.000123456, float("nan"), "cosine")]
+    ['3.142', '24000', '0.003', '0.0001235', '–', 'cosine']
     """
     if value is None:
         return "–"
@@ -60,10 +60,11 @@ def format_number(value: object, digits: int = 4) -> str:
         return "–"
     if math.isinf(number):
         return "∞" if number > 0 else "-∞"
-    if number == 0:
-        return "0"
     if float(number).is_integer() and abs(number) < 1e12:
-        return f"{number:.0f}"
+        return f"{abs(number) if number == 0 else number:.0f}"
+    short = f"{number:.{digits}g}"
+    if float(short) == number and "e" not in short:
+        return short
     # the exponent after rounding: 0.00099999 is written 0.001000
     size = int(f"{number:.{digits - 1}e}".partition("e")[2])
     if size < -4 or size >= 7:
