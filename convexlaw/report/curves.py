@@ -253,8 +253,8 @@ def curve_report(
     page.table(table, "what_if", digits=5, best=int(np.argmin(table["final loss"].to_numpy())))
     page.add(
         "note",
-        f"Loss after the last update, with {level:.0%} limits from the resampled fits: what the fitted runs leave "
-        f"open if the law is right. {_final_errors(scores)}",
+        f"Loss after the last update, with {level:.0%} limits from the resampled fits: what the fitted runs "
+        f"leave open if the law is right. {_final_errors(scores)}",
     )
     for line in dict.fromkeys(line for _, lines in told for line in lines):
         page.add("warning", line)
