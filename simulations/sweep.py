@@ -107,7 +107,7 @@ def _demo_runs() -> tuple[RunSpec, ...]:
                 ("wsd20_4000", "wsd:steps=4000,decay=0.2"),
             ),
         },
-        # the runs that the demo fits on share no weights and no text order with those it predicts
+        # other weights and text order: what a seed changes
         1: {
             "3e-3": (
                 ("constant_4000", "constant:steps=4000"),
