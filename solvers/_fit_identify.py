@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-STRONG = 0.99  # correlation from which two parameters are called exchangeable
+STRONG = 0.995  # correlation from which two parameters are called exchangeable
 WIDE = 2.0  # 95 % limits beyond a factor of e^WIDE (log scale) call a profile flat
 SPAN = 3.0  # ratio of the last to the first sum of learning rates below which alpha has little to show itself
 
