@@ -64,7 +64,8 @@ def test_a_trailing_zero_after_a_constant_rate_is_no_cooldown(every: int) -> Non
     table = read_runs(log(steps, lr))
     np.testing.assert_array_equal(table.dense_lr("run"), np.full(1001, 1e-3))
     assert told(table, "trailing_zero") == [
-        "the last learning rate (step 1000) is logged as 0 after 0.001: no cooldown is read into it, 0.001 is held"
+        "the last learning rate (step 1000) is logged as 0 after 0.001: no cooldown is read into it, "
+        "0.001 is held"
     ]
     assert table.frame["lr"].iloc[-1] == 0  # the table keeps what was logged
 
@@ -89,7 +90,8 @@ def test_zeros_in_the_middle_are_steps_down_not_ramps() -> None:
 def test_a_jump_between_constant_stretches_is_told() -> None:
     table = read_runs(log([0, 10, 20, 30, 40, 50], [3e-4, 3e-4, 3e-4, 9e-5, 9e-5, 9e-5]))
     assert told(table, "lr_jump") == [
-        "learning rate jumps from 0.0003 to 9e-05 between the logged steps 20 and 30: read as a line, pass schedule= for the step itself"
+        "learning rate jumps from 0.0003 to 9e-05 between the logged steps 20 and 30: read as a line, "
+        "pass schedule= for the step itself"
     ]
 
 
@@ -142,7 +144,8 @@ def test_a_warmup_through_zero_at_step_1_is_one_step_late(every: int) -> None:
     table = read_runs(log(steps, wsd(1000, late=1)[steps]))
     count = int(np.sum(steps > 0))
     assert told(table, "late_lr") == [
-        f"{count} learning rates are logged one step late (at step k that of update k - 1): dense_lr puts them one step earlier, the table "
+        f"{count} learning rates are logged one step late (at step k that of update k - 1): dense_lr "
+        f"puts them one step earlier, the table "
         "keeps them as logged"
     ]
     dense = table.dense_lr("run")
@@ -225,7 +228,7 @@ def test_schedules_that_fit_nothing_are_refused(schedule: object, message: str) 
 
 
 def test_a_negative_rate_and_a_run_too_long_to_lay_out() -> None:
-    with pytest.raises(ConvexlawError, match="learning rate = -0.001 at step 1 of run 'run' is negative"):
+    with pytest.raises(ConvexlawError, match=r"learning rate = -0\.001 at step 1 of run 'run' is negative"):
         read_runs(log([0, 1, 2], [1e-3, -1e-3, 1e-3]))
     table = read_runs(log([0, 1, 2**52], [1e-3, 1e-3, 1e-3]))
     with pytest.raises(

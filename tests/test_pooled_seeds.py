@@ -40,8 +40,8 @@ def test_pooling_averages_and_keeps_the_spread() -> None:
     frame = pd.concat([run("other"), *(run(f"a_seed{k}", 0.1 * k) for k in range(3)), run("last")])
     table = read_runs(frame)
     assert (
-        "3 runs differ by their seed alone (a_seed0, a_seed1, a_seed2): pool_seeds() makes one run 'a' of them"
-        in table.notes
+        "3 runs differ by their seed alone (a_seed0, a_seed1, a_seed2): pool_seeds() makes one run 'a' "
+        "of them" in table.notes
     )
     pooled = table.pool_seeds()
     assert pooled.runs == ["other", "a", "last"]

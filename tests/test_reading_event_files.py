@@ -72,11 +72,12 @@ def test_restarts_in_one_folder_are_one_resumed_run(tmp_path: Path) -> None:
     assert read.frame["lr"].tolist() == [0.125] * 30 + [0.25] * 30
     notes = read.notes_for("run")
     assert (
-        notes[0]
-        == "joined from 2 files (events.out.tfevents.1000000000.host.1.0, events.out.tfevents.1000010000.host.1.0)"
+        notes[0] == "joined from 2 files (events.out.tfevents.1000000000.host.1.0, "
+        "events.out.tfevents.1000010000.host.1.0)"
     )
     assert notes[1] == (
-        "resumed once (after step 39 back to step 30): the later segment wins, 10 training rows (steps 30 to 39) of the earlier dropped"
+        "resumed once (after step 39 back to step 30): the later segment wins, 10 training rows (steps "
+        "30 to 39) of the earlier dropped"
     )
     earlier = read_runs(tmp_path, duplicates="earlier").curve("run")[1]
     assert earlier.tolist() == [2.0 + 2.0**-10 * k for k in range(40)] + [1.0] * 20

@@ -1,4 +1,4 @@
-"""Every sample log of the shared folder: its table computed apart with the standard library, and its notes word for word."""
+"""Every sample log of the shared folder: its table by the standard library alone, its notes word for word."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ WARMUP = "no learning rate before step {}: {} is held back to step 0; pass sched
 FIRST = "first step is 10, not 0 or 1: kept as given, nothing is re-indexed"
 MEANS = "each training loss is the mean over the 10 steps up to its step (Hugging Face averages between logs)"
 NEXT = "each learning rate is that of the next update, which is lr[step] counted from 0"
-GAPS = "learning rate logged at 20 of 201 steps: lines are drawn across 6 gaps in which it changes (widest 10 steps, 10 to 20)"
+GAPS = (
+    "learning rate logged at 20 of 201 steps: lines are drawn across 6 gaps in which it changes "
+    "(widest 10 steps, 10 to 20)"
+)
 
 
 def table(run: str, rows: list[tuple[int, float, float, str, float]]) -> pd.DataFrame:
@@ -120,7 +123,8 @@ def test_trainer_state_with_nan(shared: Path) -> None:
         NEXT,
         FIRST,
         MEANS,
-        "the loss stands at exactly 2.9312 on 5 rows (steps 100 to 140) before it is lost at step 150: probably NaN that the "
+        "the loss stands at exactly 2.9312 on 5 rows (steps 100 to 140) before it is lost at step 150: "
+        "probably NaN that the "
         "logger hid; kept, consider dropping these rows",
         WARMUP.format(10, "0.0005"),
         GAPS,
@@ -148,7 +152,8 @@ def test_trainer_state_resumed(shared: Path) -> None:
     )
     assert read.notes_for("trainer_state_resume") == [
         "1 summary row left out (train_loss is the mean over the whole run)",
-        "resumed once (after step 120 back to step 110): the later segment wins, 2 training rows (steps 110 to 120) and 1 validation "
+        "resumed once (after step 120 back to step 110): the later segment wins, 2 training rows (steps "
+        "110 to 120) and 1 validation "
         "row (step 100) of the earlier dropped",
         NEXT,
         FIRST,
@@ -205,15 +210,17 @@ def test_wandb_history(shared: Path) -> None:
     pd.testing.assert_frame_equal(read.frame, table("wandb_history", expected), rtol=1e-15)
     assert read.frame["split"].value_counts().to_dict() == {"train": 100, "val": 8}
     assert read.notes_for("wandb_history") == [
-        "step is 'trainer/global_step' (0 to 1995); '_step' counts calls of log() (400 rows) and is left aside",
-        "300 of 400 history rows carry no training loss (other metrics have rows of their own)",
+        "step is 'trainer/global_step' (0 to 1995); '_step' counts calls of log() (400 rows) and is left "
+        "aside",
+        "292 of 400 rows carry no loss (other metrics have rows of their own)",
         WARMUP.format(10, "0.00011"),
-        "learning rate logged at 100 of 1981 steps: lines are drawn across 5 gaps in which it changes (widest 20 steps, 10 to 30)",
+        "learning rate logged at 100 of 1981 steps: lines are drawn across 5 gaps in which it changes "
+        "(widest 20 steps, 10 to 30)",
     ]
 
 
 def test_a_table_that_is_no_log(shared: Path) -> None:
-    with pytest.raises(ConvexlawError, match="mixed.csv: no loss column among y, x, k, flag; name it loss"):
+    with pytest.raises(ConvexlawError, match=r"mixed\.csv: no loss column among y, x, k, flag; name it loss"):
         read_runs(shared / "fixtures" / "mixed.csv")
 
 

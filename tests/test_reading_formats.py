@@ -291,7 +291,8 @@ def test_a_last_line_that_is_cut_is_dropped_with_a_note(tmp_path: Path) -> None:
 def test_header_lines_become_metadata(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text(
-        "# convexlaw-log: 1\n# every: 4\n# weight_decay: 0.1\n# note: free text, with commas\n# flag: true\n# nothing: null\n"
+        "# convexlaw-log: 1\n# every: 4\n# weight_decay: 0.1\n# note: free text, with commas\n# flag: "
+        "true\n# nothing: null\n"
         "step,lr,loss,val_loss\n0,0.1,3,3.1\n4,0.1,2,2.1\n"
     )
     read = read_runs(path)

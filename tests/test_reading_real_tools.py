@@ -38,9 +38,12 @@ def test_lightning() -> None:
     np.testing.assert_allclose(read.dense_lr("version_0")[at], RATES[at], rtol=1e-12)
     assert read.notes_for("version_0") == [
         "training loss is read from 'train_loss_step'; left aside: 'train_loss_epoch'",
+        "15 of 30 rows carry no loss (other metrics have rows of their own)",
         "first step is 4, not 0 or 1: kept as given, nothing is re-indexed",
-        "no learning rate before step 4: 0.025 is held back to step 0; pass schedule= if the run had a warmup",
-        "learning rate logged at 12 of 60 steps: lines are drawn across 5 gaps in which it changes (widest 5 steps, 4 to 9)",
+        "no learning rate before step 4: 0.025 is held back to step 0; pass schedule= if the run had a "
+        "warmup",
+        "learning rate logged at 12 of 60 steps: lines are drawn across 5 gaps in which it changes "
+        "(widest 5 steps, 4 to 9)",
     ]
 
 

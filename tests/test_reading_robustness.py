@@ -1,4 +1,4 @@
-"""Permuted rows, renamed columns, cut files, mixed encodings: the same data gives the same table, or an error."""
+"""Permuted rows, renamed columns, cut files, mixed encodings: the same data, the same table, or an error."""
 
 from __future__ import annotations
 
@@ -174,10 +174,12 @@ def test_words_for_nothing_and_infinity_are_dropped_and_counted(
     st.sampled_from(["log.csv", "trainer_state.json", "events.out.tfevents.1", "x.parquet", "a.gz"]),
 )
 def test_any_bytes_end_in_a_table_or_an_error(content: bytes, name: str) -> None:
+    told = ""
     try:
         write_and_read(content, name)
     except ConvexlawError as error:
-        assert name in str(error)
+        told = str(error)
+    assert not told or name in told
 
 
 json_values = st.recursive(

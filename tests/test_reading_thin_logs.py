@@ -55,7 +55,7 @@ def test_a_schedule_is_exact_and_text_is_refused() -> None:
     table = read_runs(frame, schedule=lr)
     np.testing.assert_array_equal(table.dense_lr("run"), lr)
     assert table.frame["lr"].tolist() == lr[[0, 5, 9]].tolist()
-    with pytest.raises(ConvexlawError, match="schedules.parse"):
+    with pytest.raises(ConvexlawError, match=r"schedules\.parse"):
         read_runs(frame, schedule="cosine:steps=10,peak=1")
     with pytest.raises(ConvexlawError, match="has 4 steps but its log ends at step 9"):
         read_runs(frame, schedule=lr[:4])

@@ -1,9 +1,10 @@
-"""Restarts: which segment wins, what is averaged, and what the notes count, against a row-by-row reference."""
+"""Restarts: which segment wins, what is averaged, what the notes count, against a row-by-row reference."""
 
 from __future__ import annotations
 
 import json
 import math
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ def read(segments: list[list[Row]], duplicates: str) -> Any:
 
 @st.composite
 def resumed(draw: st.DrawFn) -> list[list[Row]]:
-    """Segments at one cadence: each later one starts at a step that an earlier one has logged, below its last."""
+    """Segments at one cadence: each later one starts at a step that an earlier one logged, below its last."""
     cadence = draw(st.sampled_from([1, 5, 10]))
     value = st.floats(0.5, 10, allow_nan=False)
     size = draw(st.integers(2, 12))
@@ -65,7 +66,7 @@ def test_any_restart_gives_the_table_of_the_reference(segments: list[list[Row]],
     expected = reference(segments, duplicates)
     assert steps.tolist() == [s for s, _ in expected]
     np.testing.assert_allclose(losses, [v for _, v in expected], rtol=1e-14)
-    drops = sum(1 for a, b in zip(segments, segments[1:], strict=False) if b[0][0] < a[-1][0])
+    drops = sum(1 for a, b in pairwise(segments) if b[0][0] < a[-1][0])
     told = [n for n in table.notes if getattr(n, "kind", "") == "resumed"]
     assert len(told) == (drops > 0)
     if drops > 1:
@@ -82,7 +83,10 @@ def test_the_four_ways() -> None:
     segments = [[(0, 4.0), (10, 3.0), (20, 2.0)], [(10, 3.5), (20, 2.5), (30, 1.5)]]
     later = read(segments, "later")
     assert later.curve("run")[1].tolist() == [4.0, 3.5, 2.5, 1.5]
-    note = "resumed once (after step 20 back to step 10): the {} segment wins, 2 training rows (steps 10 to 20) of the {} dropped"
+    note = (
+        "resumed once (after step 20 back to step 10): the {} segment wins, "
+        "2 training rows (steps 10 to 20) of the {} dropped"
+    )
     assert note.format("later", "earlier") in later.notes_for("run")
     earlier = read(segments, "earlier")
     assert earlier.curve("run")[1].tolist() == [4.0, 3.0, 2.0, 1.5]
@@ -147,7 +151,8 @@ def test_evaluation_rows_follow_their_segment() -> None:
     assert losses.tolist() == [3.0] * 10 + [3.25] * 10
     assert [a.tolist() for a in table.curve("run", "val")] == [[50, 100, 150, 200], [5.0, 5.25, 5.25, 5.25]]
     assert table.notes_for("run")[0] == (
-        "resumed once (after step 120 back to step 110): the later segment wins, 2 training rows (steps 110 to 120) and 1 validation "
+        "resumed once (after step 120 back to step 110): the later segment wins, 2 training rows (steps "
+        "110 to 120) and 1 validation "
         "row (step 100) of the earlier dropped"
     )
 
@@ -180,7 +185,7 @@ def test_rows_out_of_order_are_sorted_not_taken_for_restarts(order: list[int], c
     assert steps.tolist() == [k * cadence for k in range(len(order))]
     assert losses.tolist() == [1.0 + k for k in range(len(order))]
     if order != sorted(order):
-        back = sum(b < a for a, b in zip(order, order[1:], strict=False))
+        back = sum(b < a for a, b in pairwise(order))
         assert (
             f"{len(order)} rows out of order (a smaller step follows {back} time" in table.notes_for("run")[0]
         )

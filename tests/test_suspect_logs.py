@@ -103,7 +103,8 @@ def test_divergence_is_told_from_a_spike() -> None:
     table = read_runs(frame)
     lowest = frame["loss"][:150].min()
     assert told(table, "divergence") == [
-        f"diverged at step 1500: to the end 50 of 50 rows are above 1.5 x the lowest loss ({lowest:.4g}): kept, fit the steps before"
+        f"diverged at step 1500: to the end 50 of 50 rows are above 1.5 x the lowest loss "
+        f"({lowest:.4g}): kept, fit the steps before"
     ]
     assert told(table, "spikes") == []
     assert len(table.frame) == 200
@@ -139,7 +140,8 @@ def test_a_flat_plateau_before_a_nan(length: int, said: bool) -> None:
     if said:
         start = 10 * (60 - length)
         assert found[0].startswith(
-            f"the loss stands at exactly 2.5 on {length} rows (steps {start} to 590) before it is lost at step 600"
+            f"the loss stands at exactly 2.5 on {length} rows (steps {start} to 590) before it is lost "
+            f"at step 600"
         )
 
 

@@ -63,7 +63,8 @@ def read(
     schedule: Annotated[
         list[str] | None,
         typer.Option(
-            help="Schedule where the log has none: SPEC or RUN=SPEC (repeatable), e.g. cosine:steps=4000,peak=1e-3."
+            help="Schedule where the log has none: SPEC or RUN=SPEC (repeatable), "
+            "e.g. cosine:steps=4000,peak=1e-3."
         ),
     ] = None,
     duplicates: Annotated[
@@ -80,7 +81,7 @@ def read(
     all_notes: Annotated[bool, typer.Option("--all-notes", help="Print every note.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print runs and notes as JSON.")] = False,
 ) -> None:
-    """Read training logs of any format, one line a run, and say what was dropped, merged, guessed or looks wrong."""
+    """Read logs of any format, one line a run, and say what was dropped, merged, guessed or looks wrong."""
     import convexlaw
     from convexlaw.cli import _tables
 

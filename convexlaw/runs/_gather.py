@@ -49,7 +49,7 @@ def gather(pieces: list[RawRun]) -> tuple[list[RawRun], list[Note]]:
 
 
 def _join(pieces: Sequence[RawRun]) -> list[RawRun]:
-    """Join pieces of one group: files of one folder of events, metrics of one MLflow run, charts of one W&B run."""
+    """Join pieces of one run: event files of one folder, metrics of one MLflow run, charts of one W&B run."""
     groups: dict[str, list[RawRun]] = {}
     for k, piece in enumerate(pieces):
         groups.setdefault(piece.group or f"alone:{k}", []).append(piece)

@@ -11,7 +11,7 @@ __all__ = ["placed"]
 
 
 def _rise(own: Ints, given: Floats, least: int) -> float | None:
-    """Return the step at which the line through the first rates of a warmup crosses zero; None without such a line."""
+    """Return the step at which a line through the first rates of a warmup crosses zero; None without one."""
     first = int(
         np.argmax(given > 0)
     )  # a zero at step 0 may be the start of the line or what stands for update -1
@@ -28,7 +28,7 @@ def _rise(own: Ints, given: Floats, least: int) -> float | None:
 
 
 def _fall(own: Ints, given: Floats) -> float | None:
-    """Return the step at which the line through the last two rates reaches zero; None where they do not fall."""
+    """Return the step at which the line through the last rates reaches zero; None without such a line."""
     if own.size < 3 or not given[-2] > given[-1] >= 0:
         return None
     slope = (given[-2] - given[-1]) / (own[-1] - own[-2])

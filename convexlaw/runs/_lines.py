@@ -131,7 +131,7 @@ def _cut(line: str, number: int) -> tuple[str, str]:
 def _records(
     lines: _Lines, delimiter: str, skip: int, closed: bool, label: str, notes: Notes
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield (first line, cells) of every record below the header; note a last one whose quotes do not close."""
+    """Yield (line, cells) of every record below the header; note a last one whose quotes do not close."""
     source = iter(lines)
     for _ in range(skip):
         next(source, None)

@@ -95,7 +95,7 @@ def dense(run: str, last_step: int, points: Stream, schedule: Floats | None) -> 
 
 
 def _anchors(own: Ints, given: Floats) -> tuple[Ints, Floats]:
-    """Points to draw lines between: a fall to 0 out of a rate that was not declining is a step, not a cooldown.
+    """Choose the points to draw lines between: a fall to 0 out of a steady rate is a step, not a cooldown.
 
     A single 0 in the last row is what trainers log for the update after the last: the rate before it is held.
     """

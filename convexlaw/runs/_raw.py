@@ -30,7 +30,7 @@ Mask = NDArray[np.bool_]
 
 
 class NotALog(ConvexlawError):
-    """A file that is no training log: an error where it was named, passed over with a note where a folder was."""
+    """A file that is no training log: an error where it was named, a note where a folder was."""
 
 
 class UnknownFormat(NotALog):

@@ -9,10 +9,11 @@ from typing import Any
 import pandas as pd
 
 from convexlaw.errors import ConvexlawError
+from convexlaw.runs._cells import FrameTable
 from convexlaw.runs._gather import gather
 from convexlaw.runs._raw import NotALog, Note, RawRun, UnknownFormat, listed, plural, printable
 from convexlaw.runs._source import Source, expand
-from convexlaw.runs._tables import FrameTable, runs_of_table
+from convexlaw.runs._tables import runs_of_table
 from convexlaw.runs.sniff import read_source
 
 __all__ = ["raw_runs"]
@@ -95,7 +96,7 @@ def _collect(
 
 
 def _skipped_notes(skipped: list[tuple[Source, NotALog]]) -> list[Note]:
-    """Say which files of a folder were passed over: tables and JSON each with its reason, other files by name."""
+    """Say which files of a folder were passed over: tables with a reason each, other files by name."""
     notes = []
     others: list[Source] = []
     for source, reason in skipped:

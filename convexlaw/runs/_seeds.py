@@ -106,7 +106,10 @@ def pool(
         frames.append(frame)
         metas[base] = {**table.meta[members[0]], "pooled": list(members)}
         last = frame.loc[frame["step"] == frame["step"].max(), "loss_std"].iloc[0]
-        text = f"mean of {len(members)} seeds ({listed(members, 3)}), standard deviation {last:.3g} nats at the last step"
+        text = (
+            f"mean of {len(members)} seeds ({listed(members, 3)}), "
+            f"standard deviation {last:.3g} nats at the last step"
+        )
         if dropped:
             text += f"; {plural(dropped, 'row')} that not every seed logged left out"
         notes.append(Note(base, "pooled", text))

@@ -29,7 +29,7 @@ class Segments:
 
 
 def _out_of_order(steps: Ints, drops: int) -> bool:
-    """Tell a shuffled file from a resumed one: no step twice, and sorting gives even spacing or drops are everywhere.
+    """Tell a shuffled file from a resumed one: no step twice, and even spacing once sorted or many drops.
 
     A run resumed at the same cadence logs steps again; one resumed at another cadence leaves uneven spacing
     once sorted.
@@ -43,7 +43,7 @@ def _out_of_order(steps: Ints, drops: int) -> bool:
 
 
 def find_segments(steps: Ints, train: Mask) -> Segments:
-    """Give every row the number of its segment: the first drop in ``step`` of the training rows starts a new one.
+    """Find the segment of every row: the first drop in ``step`` of the training rows starts a new one.
 
     Parameters
     ----------

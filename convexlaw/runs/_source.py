@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import gzip
 import io
 import itertools
 import os
@@ -71,8 +72,13 @@ class Source:
     def data(self) -> bytes:
         """Return the whole content, unpacked and within bounds."""
         if self._data is None:
-            raw = self._read_stdin() if self.path is None else self._read_path()
-            self._data = self._gunzip(raw) if raw[:2] == _GZIP else raw
+            if self.path is None:
+                raw = self._whole(sys.stdin.buffer, MAX_BYTES)
+            else:
+                size = self.path.stat().st_size if self._regular() else MAX_BYTES
+                with self._open() as file:
+                    raw = self._whole(file, size)
+            self._data = self._unpacked(raw) if raw[:2] == _GZIP else raw
         return self._data
 
     def stream(self) -> BinaryIO:
@@ -117,49 +123,40 @@ class Source:
         except OSError as error:
             raise ConvexlawError(f"{self.label}: cannot be read ({_reason(error)})") from None
 
-    def _read_path(self) -> bytes:
-        self._regular()
-        with self._open() as file:
-            return self._bounded(file)
-
-    def _read_stdin(self) -> bytes:
-        return self._bounded(sys.stdin.buffer)
-
-    def _bounded(self, file: BinaryIO) -> bytes:
+    def _whole(self, file: BinaryIO, size: int) -> bytes:
+        pieces, count = [], 0
         try:
-            data = file.read(MAX_BYTES + 1)
+            # a read of n bytes sets n aside at once: ask for no more than there is
+            while piece := file.read(min(size - count + 1, 1 << 26)):
+                pieces.append(piece)
+                count += len(piece)
+                if count > MAX_BYTES:
+                    raise ConvexlawError(f"{self.label}: more than {MAX_BYTES >> 20} MiB; thin the log first")
         except OSError as error:
             raise ConvexlawError(f"{self.label}: cannot be read ({_reason(error)})") from None
-        if len(data) > MAX_BYTES:
-            raise ConvexlawError(f"{self.label}: more than {MAX_BYTES >> 20} MiB; thin the log first")
-        return data
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
-    def _gunzip(self, raw: bytes) -> bytes:
+    def _unpacked(self, raw: bytes) -> bytes:
         """Unpack gzip members, bounded in size and ratio."""
         self.packed = True
         out = io.BytesIO()
-        rest = raw
         try:
-            while rest[:2] == _GZIP:
-                unpack = zlib.decompressobj(wbits=31)
-                chunk = rest
-                while not unpack.eof:
-                    piece = unpack.decompress(chunk, 1 << 22)
-                    chunk = unpack.unconsumed_tail
+            with gzip.GzipFile(fileobj=io.BytesIO(raw)) as packed:
+                while piece := packed.read(1 << 20):
                     out.write(piece)
                     size = out.tell()
                     if size > MAX_UNPACKED or (size > _FREE and size > _RATIO * len(raw)):
                         raise ConvexlawError(
                             f"{self.label}: {len(raw)} packed bytes unpack to more than {size}: no "
-                            f"training log packs like this "
-                            f"(limits: {_RATIO} times beyond {_FREE >> 20} MiB, {MAX_UNPACKED >> 20} MiB in all)"
+                            f"training log packs like "
+                            f"this (limits: {_RATIO} times beyond {_FREE >> 20} MiB, "
+                            f"{MAX_UNPACKED >> 20} MiB in all)"
                         )
-                    if not piece and not chunk:
-                        raise ConvexlawError(
-                            f"{self.label}: the gzip file is cut after {size} unpacked bytes; copy it again"
-                        )
-                rest = unpack.unused_data
-        except zlib.error as error:
+        except EOFError:
+            raise ConvexlawError(
+                f"{self.label}: the gzip file is cut after {out.tell()} unpacked bytes; copy it again"
+            ) from None
+        except (zlib.error, gzip.BadGzipFile) as error:
             raise ConvexlawError(f"{self.label}: not a whole gzip file ({error}); copy it again") from None
         data = out.getvalue()
         if data[:2] == _GZIP:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from convexlaw.errors import ConvexlawError
+from convexlaw.runs._cells import Table
 from convexlaw.runs._columns import assign, normal
-from convexlaw.runs._raw import Floats, Mask, NotALog, RawRun, listed, plural, printable
+from convexlaw.runs._raw import Mask, NotALog, RawRun, listed, plural, printable
 from convexlaw.runs.wandb import is_chart, note_history, read_chart
 
-__all__ = ["FrameTable", "Table", "runs_of_table", "to_numbers"]
+__all__ = ["runs_of_table", "sequence_length"]
 
 ROLES = (
     "run",
@@ -31,167 +30,6 @@ ROLES = (
     "seq_len",
 )
 NUMBERS = ("step", "loss", "val_loss", "lr", "batch_size", "tokens", "samples", "grad_norm", "seq_len")
-NAN_WORDS = (
-    "nan",
-    "-nan",
-    "+nan",
-    "na",
-    "n/a",
-    "null",
-    "none",
-    "#n/a",
-    "#na",
-    "<na>",
-    "nil",
-    "undefined",
-    "-",
-)
-
-
-class Table(Protocol):
-    """What a table must answer; columns go by their place in ``header``."""
-
-    header: list[str]
-    place: str
-
-    def prepare(self, places: Sequence[int]) -> None:
-        """Get these columns ready."""
-
-    def numbers(self, place: int) -> Floats:
-        """Return a column as floats; an error names the cells that are no numbers."""
-
-    def nan_marks(self, place: int) -> Mask | None:
-        """Return the cells that say NaN, None where the source cannot tell them from absent ones."""
-
-    def words(self, place: int) -> NDArray[np.object_]:
-        """Return a column as text, None where a cell is empty."""
-
-    def lines(self) -> NDArray[np.int64] | None:
-        """Return the place of every row in the source, None where it is the row's number."""
-
-
-def to_numbers(
-    cells: pd.Series[Any], name: str, label: str, lines: NDArray[np.int64], place: str
-) -> tuple[Floats, Mask]:
-    """Turn cells of any kind into floats.
-
-    Returns
-    -------
-    values : (n,) array
-    said_nan : (n,) bool array
-        Cells that say NaN rather than being empty.
-
-    Raises
-    ------
-    ConvexlawError
-        Cells that are no numbers: column, how many, the first of them and where.
-    """
-    if cells.dtype.kind in "iuf" and not isinstance(cells.dtype, pd.api.extensions.ExtensionDtype):
-        return cells.to_numpy(np.float64), np.zeros(len(cells), dtype=bool)
-    if cells.dtype.kind == "b":
-        raise ConvexlawError(
-            f"{label}: column {printable(name, 40)!r} holds True and False, not numbers; rename or remove it"
-        )
-    given = np.full(len(cells), np.nan)
-    said = np.zeros(len(cells), dtype=bool)
-    wrong: list[int] = []
-    for k, cell in enumerate(cells.tolist()):
-        if cell is None or cell is pd.NA or cell is pd.NaT:
-            continue
-        if isinstance(cell, str):
-            text = cell.strip()
-            if not text:
-                continue
-            if text.lower() in NAN_WORDS:
-                said[k] = True
-                continue
-            cell = text.replace("_", "x")  # 1_000 is no number in a log
-        if isinstance(cell, (bool, np.bool_, complex, bytes, list, dict)):
-            wrong.append(k)
-            continue
-        try:
-            given[k] = float(cell)
-        except OverflowError:
-            given[k] = np.inf
-        except (TypeError, ValueError):
-            wrong.append(k)
-            continue
-        said[k] = given[k] != given[k]
-    if wrong:
-        where = f"{place}{'s' if len(wrong) > 1 else ''} {listed(lines[wrong[:200]])}"
-        raise ConvexlawError(
-            f"{label}: column {printable(name, 40)!r} has {plural(len(wrong), 'cell')} that "
-            f"{'are' if len(wrong) > 1 else 'is'} no "
-            f"number, first {printable(cells.iloc[wrong[0]], 40)!r} ({where}); mend or remove "
-            f"{'them' if len(wrong) > 1 else 'it'}"
-        )
-    return given, said
-
-
-class FrameTable:
-    """A pandas frame as a table.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-    label : str
-    place : str
-        What a row is called in messages.
-    lines : (n,) int array, optional
-        Where the rows lie; 1, 2, ... without it.
-    tells_nan : bool
-        Whether NaN cells say NaN (JSON) or may be absent (a frame).
-    """
-
-    def __init__(
-        self,
-        frame: pd.DataFrame,
-        label: str,
-        place: str = "row",
-        lines: NDArray[np.int64] | None = None,
-        tells_nan: bool = False,
-    ) -> None:
-        self.frame, self.label, self.place = frame, label, place
-        self.header = [str(c) for c in frame.columns]
-        self._lines = lines
-        self._tells_nan = tells_nan
-
-    def prepare(self, places: Sequence[int]) -> None:
-        """Nothing to do."""
-
-    def _both(self, place: int) -> tuple[Floats, Mask]:
-        rows = self._lines if self._lines is not None else np.arange(1, len(self.frame) + 1)
-        cells = self.frame.iloc[:, place]
-        if isinstance(cells.dtype, pd.CategoricalDtype):
-            cells = cells.astype(object)
-        if cells.dtype.kind in "mM":
-            raise ConvexlawError(
-                f"{self.label}: column {self.header[place]!r} holds times, not numbers; rename or remove it"
-            )
-        return to_numbers(cells, self.header[place], self.label, rows, self.place)
-
-    def numbers(self, place: int) -> Floats:
-        """Return a column as floats."""
-        return self._both(place)[0]
-
-    def nan_marks(self, place: int) -> Mask | None:
-        """Return the cells that say NaN, where the source can tell."""
-        return self._both(place)[1] if self._tells_nan else None
-
-    def words(self, place: int) -> NDArray[np.object_]:
-        """Return a column as text."""
-        cells = self.frame.iloc[:, place].astype(object)
-        return np.array([None if pd.isna(c) else _word(c) for c in cells.tolist()] or [], dtype=object)
-
-    def lines(self) -> NDArray[np.int64] | None:
-        """Return the place of every row."""
-        return self._lines
-
-
-def _word(cell: Any) -> str:
-    if isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15:
-        return str(int(cell))
-    return str(cell).strip()
 
 
 def runs_of_table(
@@ -238,18 +76,17 @@ def runs_of_table(
     meta["columns"] = {role: printable(table.header[p], 80) for role, p in chosen.items()}
     whole = RawRun(name, label, columns, kind, meta, place=table.place)
     history = note_history(table.header, chosen, columns)
-    if history:
+    if history is not None:
         whole.kind = "wandb_history"
-        remarks = [r for r in remarks if not r[1].startswith("step ")]
-    whole.notes += [*remarks, *history]
+        remarks = [*(r for r in remarks if not r[1].startswith("step ")), *history]
+    whole.notes += remarks
     keys = _keys(whole, table, chosen)
     if "split" in chosen:
         keep = _part_by_split(whole, table.words(chosen["split"]))
         keys = keys[keep] if keys is not None else None
-    _mark_plain_nan(whole, sparse=bool(history))
-    whole.columns.pop("val_row", None)
     runs = [whole] if keys is None else _part_by_run(whole, keys)
     for run in runs:
+        _mark_plain_nan(run, sparse=history is not None)
         _samples(run)
     return runs
 
@@ -315,24 +152,38 @@ def _part_by_split(run: RawRun, words: NDArray[np.object_]) -> Mask:
 
 
 def _mark_plain_nan(run: RawRun, sparse: bool) -> None:
-    """Mark losses that a source left empty where a number belongs.
+    """Mark losses that a source left empty where a number belongs; count the other rows without a loss.
 
     A table that logs each metric on rows of its own leaves most cells empty: they are absent. In a table
     that writes one row a step, an empty loss (that is how NaN is saved in many formats) is a NaN. The two
-    differ in how often empty and filled rows take turns.
+    differ in how many rows are empty, in how often empty and filled rows take turns, and in whether another
+    row of the same step has the loss.
     """
     lead = "loss" if "loss" in run.columns and not np.isnan(run.columns["loss"]).all() else "val_loss"
+    val_row = run.columns.pop("val_row", None)
     values = run.columns.get(lead)
-    if values is None or sparse:
+    if values is None:
         return
     empty = np.isnan(values)
     if not empty.any() or empty.all():
         return
-    other = "val_loss" if lead == "loss" else "loss"
-    empty &= np.isnan(run.values(other)) & ~np.isnan(run.columns["step"]) & ~run.marks("val_row")
-    blocks = int(np.sum(empty[1:] & ~empty[:-1]) + empty[:1].sum())
-    if empty.any() and blocks <= max(1, 0.2 * np.sum(~np.isnan(values))):
-        run.columns[f"{lead}_nan"] = run.marks(f"{lead}_nan") | empty
+    steps, filled = run.columns["step"], int(np.sum(~empty))
+    empty &= np.isnan(run.values("val_loss" if lead == "loss" else "loss")) & ~np.isnan(steps)
+    empty &= ~run.marks("loss_nan") & ~run.marks("val_loss_nan")
+    if val_row is not None:
+        empty &= ~val_row
+    group = np.concatenate(([0], np.cumsum(np.diff(steps) != 0)))  # rows in a row at one step
+    alone = empty & ~np.isin(group, group[~np.isnan(values)])
+    blocks = int(np.sum(alone[1:] & ~alone[:-1]) + alone[:1].sum())
+    if not sparse and (blocks <= max(1, 0.2 * filled) or 3 * alone.sum() <= filled):
+        run.columns[f"{lead}_nan"] = run.marks(f"{lead}_nan") | alone
+        empty &= ~alone
+    if empty.any():
+        run.note(
+            "no_loss",
+            f"{int(empty.sum())} of {plural(len(run), 'row')} carry no loss (other metrics have rows of "
+            f"their own)",
+        )
 
 
 def _keys(run: RawRun, table: Table, chosen: dict[str, int]) -> NDArray[np.object_] | None:
@@ -419,7 +270,7 @@ def _unnamed_keys(run: RawRun, table: Table, taken: set[int]) -> list[tuple[NDAr
 
 
 def _samples(run: RawRun) -> None:
-    """Turn samples into tokens where the length of a sequence is known; keep a constant length in ``meta``."""
+    """Turn samples into tokens where the length of a sequence is known; keep a constant length as meta."""
     lengths = run.columns.pop("seq_len", None)
     samples = run.columns.pop("samples", None)
     if lengths is not None:

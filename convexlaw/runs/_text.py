@@ -233,7 +233,7 @@ class Text:
                 self.notes.append(("encoding", "not UTF-8: read as Windows-1252"))
 
     def line_by_line(self) -> None:
-        """Drop comments, repeated headers and a cut last line; refuse other lines with a wrong number of cells."""
+        """Drop comments, repeated headers and a cut last line; refuse other lines of a wrong width."""
         dialect = self.dialect
         assert dialect is not None
         closed = self._closed()

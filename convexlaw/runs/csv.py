@@ -1,4 +1,4 @@
-"""Delimited text: CSV, TSV, semicolons and decimal commas, any encoding, header lines with ``# key: value``."""
+"""Delimited text: CSV, TSV, semicolons and decimal commas, any encoding, ``# key: value`` lines on top."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from convexlaw.errors import ConvexlawError
+from convexlaw.runs._cells import to_numbers
 from convexlaw.runs._columns import metric_role
 from convexlaw.runs._raw import Floats, Mask, RawRun, UnknownFormat, listed, printable
 from convexlaw.runs._source import Source
-from convexlaw.runs._tables import runs_of_table, to_numbers
+from convexlaw.runs._tables import runs_of_table
 from convexlaw.runs._text import Text
 
 __all__ = ["read_delimited"]
@@ -104,7 +105,7 @@ class CsvTable:
             self._as_text(texts)
 
     def _first_look(self, numbers: Sequence[int]) -> pd.DataFrame | None:
-        """Parse at once and check the lines after, which is cheap; look at every line only where that is not enough."""
+        """Parse at once and check the lines after, which is cheap; look at each line only if it must be."""
         self._inspected = True
         last = len(self.header) - 1
         table = self._parse(sorted({*numbers, last}), "float64") if numbers else None
@@ -173,7 +174,7 @@ class CsvTable:
         return to_numbers(cells, self.header[place], self._text.label, self.lines(), self.place)
 
     def nan_marks(self, place: int) -> Mask | None:
-        """Return the cells that hold a word for NaN; a column of floats is read once more as text for that."""
+        """Return the cells that hold a word for NaN; a column of floats is read again as text for that."""
         if place in self._words:
             return self._convert(place)[1]
         table = self._parse([place], "str", keep_default_na=False, na_values=[""])

@@ -11,9 +11,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from convexlaw.errors import ConvexlawError
+from convexlaw.runs._cells import FrameTable
 from convexlaw.runs._raw import Floats, Mask, RawRun, printable
 from convexlaw.runs._source import Source
-from convexlaw.runs._tables import FrameTable, runs_of_table
+from convexlaw.runs._tables import runs_of_table
 
 __all__ = ["read_parquet"]
 

@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 
 from convexlaw.errors import ConvexlawError
+from convexlaw.runs._cells import FrameTable
 from convexlaw.runs._columns import metric_role
 from convexlaw.runs._raw import NotALog, RawRun, plural, printable
 from convexlaw.runs._source import Source
-from convexlaw.runs._tables import FrameTable, runs_of_table
+from convexlaw.runs._tables import runs_of_table
 from convexlaw.runs.huggingface import is_trainer_state, read_trainer_state
 
 __all__ = ["looks_like_lines", "read_json", "read_lines"]

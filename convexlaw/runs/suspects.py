@@ -116,7 +116,7 @@ def _window(run: TidyRun, kind: str, usual: int) -> str:
 
 
 def _plateaus(run: TidyRun) -> list[tuple[str, str]]:
-    """Find a loss that stands still to the last digit right before a NaN: a filter repeating the last mean."""
+    """Find a loss that stands still to the last digit right before a NaN: a filter that repeats a mean."""
     steps, losses = run.train
     if not run.lost.size or steps.size < 3:
         return []
@@ -330,7 +330,7 @@ def _tokens(run: TidyRun) -> list[tuple[str, str]]:
 
 
 def _samples(run: TidyRun, steps: Ints) -> tuple[Floats, Floats] | None:
-    """Return samples used before and after the update of every step, from the batch sizes; None where they are unknown."""
+    """Return samples used before and after the update of every step; None where batch sizes are unknown."""
     batch: Stream | None = run.side.get("batch_size")
     if batch is None or not batch[0].size:
         stated: Any = run.meta.get("batch_size")

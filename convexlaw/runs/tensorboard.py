@@ -1,4 +1,4 @@
-"""TensorBoard event files (needs tensorboard: the extra ``tensorboard``), and the CSV files that TensorBoard exports."""
+"""TensorBoard event files (needs the extra ``tensorboard``), and the scalars that it exports as CSV."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def read_events(source: Source) -> list[RawRun]:
 
 
 def _series(accumulator: Any) -> dict[str, tuple[Floats, Ints, Floats]]:
-    """Return tag -> (wall times, steps, values) of plain scalars and of tensors that the scalar plugin wrote."""
+    """Return tag -> (wall times, steps, values) of scalars and of tensors that the scalar plugin wrote."""
     found = {}
     for tag in accumulator.Tags()["scalars"]:
         events = accumulator.Scalars(tag)

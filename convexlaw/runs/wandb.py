@@ -1,4 +1,4 @@
-"""Weights & Biases: chart exports (``run - metric`` columns) and history exports (``_step``, mostly empty cells)."""
+"""Weights & Biases: chart exports (``run - metric`` columns) and histories (``_step``, mostly empty)."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def read_chart(
 
 
 def _bounds(run: RawRun, columns: dict[str, Floats]) -> None:
-    """Drop ``__MIN`` and ``__MAX`` that repeat the value; keep and flag those that are a real range (a grouped chart)."""
+    """Drop ``__MIN`` and ``__MAX`` that repeat the value; keep and flag a real range (a grouped chart)."""
     if not {"loss", "loss_min", "loss_max"} <= columns.keys():
         return
     value, low, high = (columns[k] for k in ("loss", "loss_min", "loss_max"))
@@ -119,41 +119,19 @@ def _bounds(run: RawRun, columns: dict[str, Floats]) -> None:
 
 def note_history(
     header: Sequence[str], chosen: dict[str, int], columns: dict[str, NDArray[Any]]
-) -> list[tuple[str, str]]:
-    """Say how a history export was read; an empty list where the table is none."""
+) -> list[tuple[str, str]] | None:
+    """Say how the step of a history export was read; None where the table is no history."""
     names = [normal(h) for h in header]
     if "_step" not in names or not {"_runtime", "_timestamp"} & set(names):
-        return []
-    notes = []
+        return None
     step = columns["step"]
     used = header[chosen["step"]]
-    if normal(used) != "_step":
-        span = f"{np.nanmin(step):.0f} to {np.nanmax(step):.0f}" if np.isfinite(step).any() else "empty"
-        notes.append(
-            (
-                "step_column",
-                f"step is {printable(used, 40)!r} ({span}); '_step' counts calls of log() ({step.size} "
-                f"rows) and is left aside",
-            )
-        )
+    if normal(used) == "_step":
+        text = "step is '_step', which counts calls of log(): right only if each update logs once"
     else:
-        others = [n for n in names if n.endswith("global_step")]
-        if not others:
-            notes.append(
-                (
-                    "step_column",
-                    "step is '_step', which counts calls of log(): right only if each update logs once",
-                )
-            )
-    loss = columns.get("loss", columns.get("val_loss"))
-    if loss is not None:
-        blank = int(np.isnan(loss).sum())
-        if blank:
-            notes.append(
-                (
-                    "history",
-                    f"{blank} of {loss.size} history rows carry no training loss (other metrics have "
-                    f"rows of their own)",
-                )
-            )
-    return notes
+        span = f"{np.nanmin(step):.0f} to {np.nanmax(step):.0f}" if np.isfinite(step).any() else "empty"
+        text = (
+            f"step is {printable(used, 40)!r} ({span}); '_step' counts calls of log() ({step.size} rows) and "
+            "is left aside"
+        )
+    return [("step_column", text)]

@@ -1,6 +1,6 @@
 """Feed damaged logs to ``read_runs``: every one must end in a RunTable or a ConvexlawError.
 
-``python tests/fuzz/fuzz_readers.py --seconds 1200 --seed 1 --save crashes`` runs for 20 minutes and prints what it saw.
+``python tests/fuzz/fuzz_readers.py --seconds 1200 --seed 1 --save crashes`` takes 20 minutes.
 """
 
 from __future__ import annotations

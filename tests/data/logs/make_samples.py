@@ -1,6 +1,6 @@
-"""Write the sample logs of this folder with the tools themselves (see README.md for versions and the command).
+"""Write the sample logs of this folder with the tools themselves (README.md has versions, the command).
 
-Each part needs its tool and is run alone: ``python make_samples.py lightning|huggingface|mlflow|tensorboard``.
+Each part needs its tool: ``python make_samples.py lightning huggingface mlflow tensorboard``
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def lightning() -> None:
 
 
 def huggingface() -> None:
-    """The Hugging Face Trainer on the same regression: stopped, resumed from its checkpoint, run to the end."""
+    """The Hugging Face Trainer on the same regression: stopped, resumed from its checkpoint, ended."""
     import torch
     from transformers import Trainer, TrainingArguments, set_seed
 
@@ -144,7 +144,7 @@ def mlflow() -> None:
         shutil.rmtree(target, ignore_errors=True)
         for part in ("metrics", "params", "tags"):
             for path in (source / part).rglob("*"):
-                if path.is_file() and path.name not in ("mlflow.user", "mlflow.source.name", "mlflow.source.git.commit"):
+                if path.is_file() and not path.name.startswith(("mlflow.user", "mlflow.source")):
                     copy = target / path.relative_to(source)
                     copy.parent.mkdir(parents=True, exist_ok=True)
                     shutil.copy(path, copy)
@@ -175,5 +175,6 @@ def tensorboard() -> None:
 
 if __name__ == "__main__":
     for part in sys.argv[1:]:
-        {"lightning": lightning, "huggingface": huggingface, "mlflow": mlflow, "tensorboard": tensorboard}[part]()
+        parts = {f.__name__: f for f in (lightning, huggingface, mlflow, tensorboard)}
+        parts[part]()
         print(json.dumps({part: "written"}))
