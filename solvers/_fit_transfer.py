@@ -229,9 +229,10 @@ def measured_transfer(
     Examples
     --------
     >>> import numpy as np, pandas as pd
-    >>> rows = [(t, p, 3 + 0.1 * np.log(p * np.sqrt(t) / 0.1) ** 2) for t in (1e4, 4e4) for p in (5e-4, 1e-3,
-    2e-3)]
-    >>> round(measured_transfer(pd.DataFrame(rows, columns=["steps", "peak", "loss"])).exponent, 6)
+    >>> sweep = [(t, p) for t in (1e4, 4e4) for p in (5e-4, 1e-3, 2e-3)]
+    >>> table = pd.DataFrame(sweep, columns=["steps", "peak"])
+    >>> table["loss"] = 3 + 0.1 * np.log(table["peak"] * np.sqrt(table["steps"]) / 0.1) ** 2
+    >>> round(measured_transfer(table).exponent, 6)
     -0.5
     """
     check_level(level)

@@ -106,7 +106,7 @@ class Chinchilla(TableLaw):
     >>> law = Chinchilla(E=1.8172, A=477.83, B=2143.4, alpha=0.34731, beta=0.36717)
     >>> N, D = law.optimal(5.76e23)
     >>> round(float(N) / 1e9, 1), round(float(D) / 1e12, 2)
-    (70.9, 1.35)
+    (73.2, 1.31)
     """
 
     E: float
