@@ -28,6 +28,7 @@ def run(name: str, shift: float = 0.0, lr: float = 1e-3, steps: np.ndarray = STE
         (["a-s1", "a-s2", "a-s10"], {"a": ["a-s1", "a-s2", "a-s10"]}),
         (["x_seed3_lr1", "x_seed4_lr1", "x_seed3_lr2"], {"x_lr1": ["x_seed3_lr1", "x_seed4_lr1"]}),
         (["run1", "run2"], {}),
+        (["wsd", "wsd_seed1", "cosine_seed1"], {"wsd": ["wsd", "wsd_seed1"]}),
         (["wsd", "cosine", "steps100", "steps200"], {}),
         (["reseed1", "reseed2"], {}),
     ],

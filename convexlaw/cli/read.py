@@ -93,6 +93,7 @@ def read(
         na=na,
         loss_scale=loss_scale,
     )
+    table = _with_stated_schedules(table)
     if drop_spikes:
         table = table.drop_spikes()
     if pool_seeds:
@@ -111,6 +112,23 @@ def read(
     for path, what in ((out, "table"), (plot, "figure")):
         if path is not None:
             typer.echo(f"\n{what} written to {path}")
+
+
+def _with_stated_schedules(table: RunTable) -> RunTable:
+    """Take the schedules that logs state in their header lines, as the fits do, and say so."""
+    from dataclasses import replace
+
+    from convexlaw.runs._raw import Note
+    from convexlaw.solvers._fit_data import _with_own_schedules
+
+    stated = _with_own_schedules(table)
+    text = "the learning rate of every step comes from the schedule in its header lines"
+    own = [
+        Note(run, "own_schedule", text)
+        for run in stated.runs
+        if run in stated._schedules.keys() - table._schedules.keys()
+    ]
+    return replace(stated, notes=[*stated.notes, *own])
 
 
 def _check_outputs(out: Path | None, plot: Path | None) -> None:

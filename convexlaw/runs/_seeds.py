@@ -40,11 +40,11 @@ def seed_groups(names: Sequence[str]) -> dict[str, list[str]]:
     dict of str to list of str
         Name without the seed to the runs.
     """
+    bases = {name: _without_seed(name) for name in names}
     groups: dict[str, list[str]] = {}
     for name in names:
-        base = _without_seed(name)
-        if base is not None:
-            groups.setdefault(base, []).append(name)
+        base = bases[name] or name  # a run without a seed in its name is one more of them
+        groups.setdefault(base, []).append(name)
     return {base: members for base, members in groups.items() if len(members) > 1}
 
 

@@ -60,6 +60,8 @@ def _cadence(run: TidyRun, kind: str) -> list[tuple[str, str]]:
     found = []
     gaps = np.diff(steps)
     usual = int(gaps[0]) if gaps.size else 0
+    if gaps.size > 2 and gaps[-1] < gaps[0] and np.all(gaps[:-1] == gaps[0]):
+        gaps = gaps[:-1]  # the last row of a run comes when it ends
     if gaps.size > 1 and gaps.min() != gaps.max():
         sizes, counts = np.unique(gaps, return_counts=True)
         usual = int(sizes[np.argmax(counts)])
