@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -312,3 +313,111 @@ def test_numbers_as_text_are_told_from_words() -> None:
     with pytest.raises(ConvexlawError, match="column 'loss' has 1 cell that is no number, first 'abc'"):
         read_runs(pd.DataFrame({"step": [0, 1], "loss": ["abc", "1"]}))
     assert math.isfinite(read.frame["loss"].sum())
+
+
+def test_charts_of_one_run_are_joined(tmp_path: Path) -> None:
+    name = "wsd - lr 1e-3"
+    for metric, values in (("train/loss", LOSSES), ("train/learning_rate", RATES), ("eval/loss", LOSSES + 1)):
+        frame = pd.DataFrame({"Step": STEPS, f"{name} - {metric}": values, f"{name} - {metric}__MIN": values})
+        frame.to_csv(tmp_path / f"wandb_export_{metric.replace('/', '_')}.csv", index=False)
+    read = read_runs(tmp_path)
+    assert read.runs == [name]
+    np.testing.assert_array_equal(read.curve(name)[1], LOSSES)
+    np.testing.assert_array_equal(read.curve(name, "val")[1], LOSSES + 1)
+    np.testing.assert_array_equal(read.dense_lr(name)[STEPS], RATES)
+    assert "joined from 3 files" in read.notes_for(name)[0]
+    # the same chart twice is two runs, not one
+    twice = read_runs(
+        [tmp_path / "wandb_export_train_loss.csv", pd.DataFrame({"Step": STEPS, f"{name} - loss": LOSSES})]
+    )
+    assert len(twice) == 2
+
+
+def test_charts_over_tokens_need_a_step(tmp_path: Path) -> None:
+    path = tmp_path / "chart.csv"
+    path.write_text("tokens,a - loss\n0,3\n4096,2\n")
+    with pytest.raises(
+        ConvexlawError,
+        match=r"the axis of this chart is 'tokens', not a count of updates; export it with Step",
+    ):
+        read_runs(path)
+    path.write_text("tokens,a - loss,a - _step,a - _step__MIN\n0,3,0,0\n4096,2,1,1\n")
+    read = read_runs(path)
+    assert read.frame[["step", "tokens"]].values.tolist() == [[0, 0.0], [1, 4096.0]]
+    path.write_text("Step,a - accuracy\n0,3\n")
+    with pytest.raises(ConvexlawError, match="a chart of accuracy; export the chart of a loss"):
+        read_runs(path)
+
+
+def test_scalars_exported_by_tensorboard(tmp_path: Path) -> None:
+    for tag, values in (("train_loss", LOSSES), ("lr", RATES), ("val_loss", LOSSES + 1)):
+        frame = pd.DataFrame({"Wall time": 1e9 + STEPS, "Step": STEPS, "Value": values})
+        frame.to_csv(tmp_path / f"run-big-tag-{tag}.csv", index=False)
+    read = read_runs(tmp_path)
+    assert read.runs == ["big"]
+    np.testing.assert_array_equal(read.curve("big")[1], LOSSES)
+    np.testing.assert_array_equal(read.curve("big", "val")[1], LOSSES + 1)
+    np.testing.assert_array_equal(read.dense_lr("big")[STEPS], RATES)
+    frame.to_csv(tmp_path / "accuracy.csv", index=False)
+    with pytest.raises(ConvexlawError, match="the exported scalar 'accuracy' plays no part here"):
+        read_runs(tmp_path / "accuracy.csv")
+
+
+def test_histories_in_parts_of_their_own(tmp_path: Path) -> None:
+    history = {
+        "train": {"iter": STEPS.tolist(), "train_lr": RATES.tolist(), "train_loss": LOSSES.tolist()},
+        "val": {"iter": STEPS[::4].tolist(), "val_loss": (LOSSES[::4] + 1).tolist()},
+    }
+    value = {
+        "config": {"weight_decay": 0.1, "exp_name": "wsd_big"},
+        "summary": {"final": 1.0},
+        "history": history,
+    }
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(value))
+    read = read_runs(path)
+    assert read.runs == ["wsd_big"]
+    np.testing.assert_array_equal(read.curve("wsd_big")[1], LOSSES)
+    np.testing.assert_array_equal(read.curve("wsd_big", "val")[1], LOSSES[::4] + 1)
+    assert read.meta["wsd_big"]["weight_decay"] == 0.1
+    path.write_text(json.dumps([value, {**value, "config": {"exp_name": "other"}}]))
+    assert read_runs(path).runs == ["wsd_big", "other"]
+
+
+def test_a_wandb_history_as_jsonl(tmp_path: Path) -> None:
+    lines = []
+    for k, (step, loss, lr) in enumerate(zip(STEPS.tolist(), LOSSES.tolist(), RATES.tolist(), strict=True)):
+        lines.append({"_step": 2 * k, "_runtime": 1.5, "trainer/global_step": step, "train/loss": loss})
+        lines.append(
+            {
+                "_step": 2 * k + 1,
+                "_timestamp": 1e9,
+                "trainer/global_step": step,
+                "lr-AdamW/pg1": lr,
+                "gpu": {"0": 3},
+            }
+        )
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    read = read_runs(path)
+    pd.testing.assert_frame_equal(
+        read.frame[["step", "lr", "loss"]], expected()[["step", "lr", "loss"]], check_exact=True
+    )
+    assert read.meta["log"]["format"] == "wandb_history"
+    assert read.notes_for("log")[:2] == [
+        "step is 'trainer/global_step' (0 to 390); '_step' counts calls of log() (80 rows) and is left aside",
+        "40 of 80 rows carry no loss (other metrics have rows of their own)",
+    ]
+
+
+def test_a_plot_of_every_kind_of_run(tmp_path: Path) -> None:
+    frame = rows().assign(run="a", val_loss=np.where(STEPS % 100 == 0, LOSSES + 0.1, np.nan))
+    table = read_runs([frame, frame.assign(run="b", loss=LOSSES + 1)])
+    ax = table.plot()
+    drawn = {tuple(line.get_ydata()) for line in ax.get_lines()}
+    assert tuple(LOSSES) in drawn
+    assert tuple(LOSSES[::10] + 0.1) in drawn
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["a", "b"]
+    lines = table.plot(y="lr", log=True).get_lines()
+    assert [tuple(line.get_ydata()) for line in lines] == [tuple(RATES), tuple(RATES)]
+    plt.close("all")

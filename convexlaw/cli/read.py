@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -215,6 +216,13 @@ def _grouped(table: RunTable) -> dict[str, list[str]]:
 def _sentence(text: str, runs: list[str]) -> str:
     from convexlaw.runs._raw import printable
 
+    # the sentences speak to a program; here the same things are options
+    for name, option in (
+        (r"schedule=", "--schedule"),
+        (r"pool_seeds\(\)", "--pool-seeds"),
+        (r"loss_scale=", "--loss-scale "),
+    ):
+        text = re.sub(rf"\b{name}", option, text)
     named = [printable(r, 60) for r in dict.fromkeys(runs) if r]
     if not named:
         return printable(text, 600)

@@ -322,7 +322,6 @@ def _assemble(
     columns["loss"] = _both(train[1][:, 0], val[1][:, 0])
     for k, name in enumerate([c for c in ("loss_min", "loss_max") if c in raw.columns], 1):
         columns[name] = _both(train[1][:, k], np.full(val[0].size, np.nan))
-    columns["val_rows"] = np.array([val[0].size])
     return columns
 
 

@@ -17,6 +17,7 @@ from convexlaw.runs._raw import Floats, Mask, RawRun, UnknownFormat, listed, pri
 from convexlaw.runs._source import Source
 from convexlaw.runs._tables import runs_of_table
 from convexlaw.runs._text import Text
+from convexlaw.runs.tensorboard import is_scalar_export, read_scalar_export
 
 __all__ = ["read_delimited"]
 
@@ -44,6 +45,10 @@ def read_delimited(source: Source) -> list[RawRun]:
             f"known format"
         )
     table = CsvTable(text)
+    if is_scalar_export(table.header):
+        table.prepare([0, 1, 2])
+        home = source.path.parent.as_posix() if source.path is not None else ""
+        return read_scalar_export(table.numbers, source.label, source.name, home)
     meta = {k: v for k, v in text.dialect.meta.items() if v is not None}
     runs = runs_of_table(table, source.label, source.name, "csv", meta)
     for run in runs:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+import re
 import struct
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,11 +16,11 @@ from numpy.typing import NDArray
 
 from convexlaw._progress import progress_bar
 from convexlaw.errors import ConvexlawError
-from convexlaw.runs._columns import ALIASES, assign, metric_role
+from convexlaw.runs._columns import ALIASES, assign, metric_role, normal
 from convexlaw.runs._raw import Floats, Ints, NotALog, RawRun, listed, plural, printable
 from convexlaw.runs._source import Source
 
-__all__ = ["is_event_file", "read_events"]
+__all__ = ["is_event_file", "is_scalar_export", "read_events", "read_scalar_export"]
 
 ROLES = ("loss", "val_loss", "lr", "batch_size", "tokens", "grad_norm")
 _SHOWN_FROM = 20_000  # records: below this reading takes no time worth a bar
@@ -215,3 +216,42 @@ def _joined(series: dict[str, tuple[Floats, Ints, Floats]], source: Source) -> R
             f"steps are those of the events; the scalar {printable(global_step[0], 40)!r} is left aside",
         )
     return run
+
+
+def is_scalar_export(header: Sequence[str]) -> bool:
+    """Tell the CSV that TensorBoard's download link writes: Wall time, Step, Value."""
+    return [normal(h) for h in header] == ["wall_time", "step", "value"]
+
+
+def read_scalar_export(numbers: Callable[[int], Floats], label: str, name: str, home: str) -> list[RawRun]:
+    """Read one exported scalar as a piece of its run; the file's name says which scalar it is.
+
+    Parameters
+    ----------
+    numbers : callable
+        A column's values by its place.
+    label, name, home : str
+        The source in messages, its name without a suffix (``run-<run>-tag-<tag>``), and its folder.
+
+    Raises
+    ------
+    NotALog
+        A scalar that plays no part here.
+    """
+    stem = name.rpartition("/")[2]
+    found = re.fullmatch(r"(?:run-)?(.*?)[-_ ]?tag-(.+)", stem)
+    run, tag = (found[1], found[2]) if found else ("", stem)
+    role = metric_role(tag) or metric_role(tag.replace("_", "/", 1)) or metric_role(tag.rpartition("_")[2])
+    if role is None or role[0] not in ROLES:
+        raise NotALog(
+            f"{label}: the exported scalar {printable(tag, 60)!r} plays no part here; name the file "
+            f"run-NAME-tag-train_loss.csv (or "
+            "val_loss, lr)"
+        )
+    times, steps, values = (numbers(k) for k in range(3))
+    columns: dict[str, NDArray[Any]] = {"step": steps, role[0]: values, "time": times}
+    columns["line"] = np.arange(2, 2 + steps.size)
+    if role[0] in ("loss", "val_loss"):
+        columns[f"{role[0]}_nan"] = np.isnan(values)
+    title = run.strip("-_ .") or (name.rpartition("/")[0] if "/" in name else stem)
+    return [RawRun(title, label, columns, "tensorboard_csv", group=f"export:{home}/{run}", place="line")]
