@@ -86,7 +86,8 @@ class Quadratic:
 
     def gradient(self, points: Array, batch: int, rng: np.random.Generator) -> Array:
         """Gradient of a batch at every point, shape (R, d)."""
-        return points * self.curvature + rng.standard_normal(points.shape) * (self.noise / np.sqrt(batch))
+        noise: Array = rng.standard_normal(points.shape) * (self.noise / np.sqrt(batch))
+        return points * self.curvature + noise
 
     def second_moment(self, points: Array, batch: float) -> Array:
         """E|g|^2 of a batch at every point, shape (R,)."""
@@ -151,7 +152,8 @@ class LogisticRegression:
         chosen = rng.integers(len(self.signs), size=(len(points), int(batch)))
         x, y = self.features[chosen], self.signs[chosen]
         pull = _sigmoid(-y * np.einsum("rbd,rd->rb", x, points))
-        return -np.einsum("rb,rbd->rd", y * pull, x) / int(batch) + self.ridge * points
+        mean: Array = -np.einsum("rb,rbd->rd", y * pull, x) / int(batch)
+        return mean + self.ridge * points
 
     def second_moment(self, points: Array, batch: float) -> Array:
         """E|g|^2 of a batch at every point, shape (R,)."""
@@ -202,7 +204,8 @@ class MaxOfAffine:
         """Subgradient at every point, plus noise, shape (R, d)."""
         active = (points @ self.slopes.T + self.offsets).argmax(axis=1)
         scale = self.noise / np.sqrt(batch * points.shape[1])
-        return self.slopes[active] + rng.standard_normal(points.shape) * scale
+        noise: Array = rng.standard_normal(points.shape) * scale
+        return np.asarray(self.slopes[active] + noise)
 
     def second_moment(self, points: Array, batch: float) -> Array:
         """E|g|^2 at every point, shape (R,)."""

@@ -85,7 +85,7 @@ class RunSpec:
 
 
 def _demo_runs() -> tuple[RunSpec, ...]:
-    shapes = {
+    shapes: dict[int, dict[str, tuple[tuple[str, str], ...]]] = {
         0: {
             "3e-3": (
                 ("constant_8000", "constant:steps=8000"),
