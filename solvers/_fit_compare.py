@@ -173,7 +173,7 @@ def _cells(fit: CurveFit, cls: type[CurveLaw], fold: _Fold) -> list[dict[str, An
                 state.skip,
                 state.constants,
                 batch=batch,
-                alpha_prior=state.alpha_prior or fit.law != cls.name,
+                alpha_prior=state.alpha_prior,
                 fixed=state.fixed if cls.name == fit.law else {},
             )
             law = cls.from_params(solve(problem).params)

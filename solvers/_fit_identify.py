@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,8 @@ class Identifiability(Result):
     matrix: Array
     flat: tuple[str, ...]
 
+    _figure: ClassVar[str] = "fits:plot_correlations"
+
     @property
     def correlations(self) -> pd.DataFrame:
         """Correlations of the estimates as a frame."""
@@ -86,12 +88,6 @@ class Identifiability(Result):
         return "\n".join(
             [head, *(f"- {s}" for s in self.sentences[:10])] if self.sentences else [head, "nothing found"]
         )
-
-    def plot(self, ax: Any = None, **options: Any) -> Any:
-        """Draw the correlations."""
-        return super().plot(ax, **options)
-
-    _figure = "fits:plot_correlations"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -144,6 +140,8 @@ def identify(fit: CurveFit) -> Identifiability:
     """Look for what the fitted curves cannot tell (see CurveFit.identifiability)."""
     state = fit._state
     problem, prepared = state.needs_data(".identifiability")
+    if fit.protocol == "paper":  # least squares: no row lies beyond the threshold
+        problem = replace(problem, delta=1e6)
     from convexlaw.solvers._fit_kernels import curvature
 
     table = spread(problem, state.solution, prepared.groups)

@@ -30,15 +30,22 @@ CHUNK = 50  # resamples between two steps of the progress bar
 def _resample_within(
     problem: Problem, fitted: Array, groups: Sequence[slice], block: int, rng: np.random.Generator
 ) -> Array:
-    """Losses made of the fit and moving blocks of its log residuals, a curve at a time."""
+    """Losses made of the fit and moving blocks of its log residuals, a curve at a time.
+
+    A fit takes its parameters out of the residuals, mostly from their slow part, of which there are only as many
+    pieces as blocks: the residuals are widened by sqrt(blocks/(blocks - parameters)).
+    """
     y = np.empty_like(problem.y)
+    blocks = sum(-(-(g.stop - g.start) // block) for g in groups)
+    free = len(problem.names) - len(problem.fixed)
+    widen = min(np.sqrt(blocks / (blocks - free)), 2.0) if blocks > free else 2.0
     for group in groups:
         residual = np.log(problem.y[group]) - np.log(fitted[group])
         n = residual.size
         size = min(block, n)
         starts = rng.integers(0, n - size + 1, -(-n // size))
         index = (starts[:, None] + np.arange(size)).ravel()[:n]
-        y[group] = fitted[group] * np.exp(residual[index])
+        y[group] = fitted[group] * np.exp(widen * residual[index])
     return y
 
 

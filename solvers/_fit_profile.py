@@ -32,7 +32,7 @@ class Spread:
     def scale(self, name: str) -> float:
         """Objective units of one chi-square unit in the profile of ``name``."""
         j = self.names.index(name)
-        return float(self.robust[j, j] / self.naive[j, j])
+        return float(self.robust[j, j] / self.naive[j, j]) if self.naive[j, j] > 0 else np.nan
 
     def error(self, name: str) -> float:
         """Return the standard error of ``name``."""
@@ -128,9 +128,11 @@ def _threshold(problem: Problem, name: str, level: float, table: Spread) -> tupl
     rows = int(np.count_nonzero(problem.weights))
     if name in table.names:
         scale, error = table.scale(name), table.error(name)
-    else:  # at the end of its range: one-sided, with the scale of the others
-        scale = float(np.mean([table.scale(n) for n in table.names])) if table.names else problem.delta**2
-        error = 0.0
+    else:
+        scale, error = np.nan, 0.0
+    if not np.isfinite(scale):  # at the end of its range, or without any effect: the scale of the others
+        others = [s for s in map(table.scale, table.names) if np.isfinite(s)]
+        scale, error = float(np.mean(others)) if others else problem.delta**2, 0.0
     return 0.5 * float(f.ppf(level, 1, max(rows - len(table.names), 1))) * scale, error
 
 

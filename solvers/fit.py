@@ -217,7 +217,7 @@ class _Reduced:
 
 
 def _polish(
-    reduced: _Reduced, start: Array, c: Array | None, limit: int = 100
+    reduced: _Reduced, start: Array, c: Array | None, limit: int = 300
 ) -> tuple[float, Array, Array, float, bool]:
     """Levenberg-Marquardt from one start: objective, coordinates, c, gradient, converged."""
     x = np.clip(start, reduced.low, reduced.high)

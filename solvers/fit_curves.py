@@ -16,7 +16,7 @@ from convexlaw.solvers._fit_problem import has_batch_term, looks_long, make_prob
 from convexlaw.solvers._fit_state import FitState, Ranges, least_squares
 from convexlaw.solvers._fit_transfer import measured_transfer
 from convexlaw.solvers.fit import solve
-from convexlaw.theory.laws import curve_law
+from convexlaw.theory.laws import curve_law, warmup_end
 
 if TYPE_CHECKING:
     from convexlaw.runs.table import RunTable
@@ -124,6 +124,7 @@ def fit_curves(
         notes.append(
             f"Batch sizes run from {low:g} to {high:g}: the noise has a part b and a part b_batch/batch."
         )
+    notes += _left_out(fitted, used_split, skip)
     rows = [_first_half(run) for run in fitted] if paper else fitted
     show = False if progress is None and not looks_long(cls, fitted) else progress
     with progress_bar(f"fitting {name}", len(rows) + STARTS, show) as advance:
@@ -153,7 +154,7 @@ def fit_curves(
         constants=constants,
         skip=skip,
         batch=batch,
-        alpha_prior=bool(problem.prior),
+        alpha_prior=alpha_prior,
         fixed=dict(fixed or {}),
         ranges=Ranges.of(fitted),
         last_value=_last_value(fitted, used_split, skip),
@@ -203,6 +204,20 @@ def _choose_law(
         return "cvx4q"
     notes.append("Law rc4: the weight decay of every fitted run is known.")
     return "rc4"
+
+
+def _left_out(fitted: list[RunData], split: str, skip: int) -> list[str]:
+    """Say how many losses of the fitted runs are not fitted, and why."""
+    early = bad = 0
+    for run in fitted:
+        steps, loss = run.losses.get(split, (np.empty(0, np.int64), np.empty(0)))
+        bad += int(np.count_nonzero(~(loss > 0)))
+        early += int(np.count_nonzero(steps < warmup_end(run.lr) + skip))
+    where = "in the LR warmup" + (f" and the {skip} steps after it" if skip else "")
+    out = [f"{early} losses {where} are left out of the fit."] if early else []
+    if bad:
+        out.append(f"{bad} losses are not positive and are left out: fits work on log loss.")
+    return out
 
 
 def _first_half(run: RunData) -> RunData:

@@ -49,12 +49,13 @@ class Parameter:
         return float(value)
 
     def outside(self, coordinate: float) -> float:
-        """Value at a search coordinate."""
+        """Value at a search coordinate, inside the box."""
+        value = coordinate
         if self.scale == "log":
-            return float(np.exp(coordinate))
-        if self.scale == "log1m":
-            return float(-np.expm1(-coordinate))
-        return float(coordinate)
+            value = float(np.exp(coordinate))
+        elif self.scale == "log1m":
+            value = float(-np.expm1(-coordinate))
+        return float(min(max(value, self.low), self.high))
 
     def at_end(self, value: float) -> bool:
         """Tell whether ``value`` lies at an end of the box (to a millionth of it on the search scale)."""
