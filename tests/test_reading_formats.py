@@ -417,7 +417,7 @@ def test_a_plot_of_every_kind_of_run(tmp_path: Path) -> None:
     drawn = {tuple(line.get_ydata()) for line in ax.get_lines()}
     assert tuple(LOSSES) in drawn
     assert tuple(LOSSES[::10] + 0.1) in drawn
-    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["a", "b"]
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["a", "b", "validation"]
     lines = table.plot(y="lr", log=True).get_lines()
     assert [tuple(line.get_ydata()) for line in lines] == [tuple(RATES), tuple(RATES)]
     plt.close("all")
