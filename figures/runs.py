@@ -77,7 +77,8 @@ def plot_runs(table: RunTable, ax: Axes | None = None, *, y: str = "loss", log: 
                     rows["step"], rows["loss_min"], rows["loss_max"], color=colors[k], alpha=0.15, linewidth=0
                 )
     if np.isfinite(top):
-        ax.set_ylim(top=top)
+        low = float(frame["loss"].min())
+        ax.set_ylim(low - 0.05 * (top - low), top)
     ax.set_xlabel("step")
     ax.set_ylabel("loss (nats)" if y == "loss" else "learning rate")
     if log:
@@ -88,7 +89,8 @@ def plot_runs(table: RunTable, ax: Axes | None = None, *, y: str = "loss", log: 
         labels.append("validation")
     if handles:
         title = f"{len(names)} runs, first {_MOST} named" if len(names) > _MOST else None
-        ax.legend(handles, labels, title=title, fontsize="small")
+        outside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)} if len(handles) > 6 else {}
+        ax.legend(handles, labels, title=title, fontsize="small", **outside)
     return ax
 
 

@@ -61,8 +61,9 @@ def read_runs(
     --------
     >>> import pandas as pd
     >>> from convexlaw import read_runs
-    >>> read_runs(pd.DataFrame({"iter": [0, 10], "train/loss": [4.0, 3.0], "learning_rate":
-    1e-3})).frame["lr"].tolist() [0.001, 0.001]
+    >>> log = pd.DataFrame({"iter": [0, 10], "train/loss": [4.0, 3.0], "learning_rate": 1e-3})
+    >>> read_runs(log).frame["lr"].tolist()
+    [0.001, 0.001]
     """
     check_choice("duplicates", duplicates, ("later", "earlier", "mean", "error"))
     check_choice("na", na, ("drop", "error"))
