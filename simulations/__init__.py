@@ -8,8 +8,9 @@ from pathlib import Path
 __all__ = ["DEMO_TRAIN", "demo_logs"]
 
 DEMO_TRAIN: tuple[str, ...] = (
-    "cosine_4000_3e-3",
-    "wsd20_4000_3e-3",
+    "constant_4000_3e-3_seed1",
+    "cosine_4000_3e-3_seed1",
+    "wsd20_2000_3e-3_seed1",
 )
 """Names of the packaged runs that the demo fits on; it predicts all the others."""
 
