@@ -1,4 +1,4 @@
-"""The limiting scalar function: golden values, the sorted prox at large p, closed form against cells, identities."""
+"""The limiting scalar function: golden values, the sorted prox at large p, closed form against cells."""
 
 import math
 
@@ -46,7 +46,9 @@ smooth = st.one_of(
     st.builds(Lasso, st.floats(0.2, 3.0)),
     st.builds(BH, st.floats(0.3, 1.2), st.floats(0.02, 0.9)),
     st.builds(Oscar, st.floats(0.0, 1.5), st.floats(0.1, 3.0)),
-    st.builds(lambda s, q, d: Gaussian(s, q, d), st.floats(0.4, 1.1), st.floats(0.05, 0.5), st.floats(0.5, 3.0)),
+    st.builds(
+        lambda s, q, d: Gaussian(s, q, d), st.floats(0.4, 1.1), st.floats(0.05, 0.5), st.floats(0.5, 3.0)
+    ),
 )
 penalties = st.one_of(smooth, two_levels)
 
@@ -186,7 +188,9 @@ def test_stein_and_sure_identities(prior, shape, tau):
         # E h'(Y) = E[h(Y) (Y - m)/s^2] within a component: Stein's identity by another route
         slope += w * float((h(z) * (z - m) / s**2) @ density)
     assert h.df == pytest.approx(slope, abs=2e-5)
-    assert h.mse == pytest.approx(total + 2 * tau**2 * h.df - tau**2, abs=2e-5 * (tau**2 + prior.second_moment))
+    assert h.mse == pytest.approx(
+        total + 2 * tau**2 * h.df - tau**2, abs=2e-5 * (tau**2 + prior.second_moment)
+    )
 
 
 @RELAXED
@@ -230,7 +234,13 @@ def test_gaussian_penalty_is_the_limit_of_its_sequence():
 def test_integrals_are_those_of_the_values():
     from scipy.integrate import quad
 
-    for shape in (Lasso(1.3), BH(0.7, 0.3), Oscar(0.2, 1.1), Gaussian(0.8, 0.2, 0.7), KLevel([2, 1, 0], [0.2, 0.3])):
+    for shape in (
+        Lasso(1.3),
+        BH(0.7, 0.3),
+        Oscar(0.2, 1.1),
+        Gaussian(0.8, 0.2, 0.7),
+        KLevel([2, 1, 0], [0.2, 0.3]),
+    ):
         for left, right in ((0.05, 0.15), (0.15, 0.45), (0.55, 1.0)):
             expected = quad(lambda r, s=shape: float(s.value(r)), left, right, epsabs=1e-12, limit=200)[0]
             assert float(shape.integral(right) - shape.integral(left)) == pytest.approx(expected, abs=1e-9)

@@ -1,4 +1,4 @@
-"""State evolution: golden values, its fixed point and identities, both failures, calibration, exact recovery."""
+"""State evolution: golden values, fixed point and identities, both failures, calibration, exact recovery."""
 
 import math
 
@@ -8,7 +8,16 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from convexlaw.errors import ConvexlawError
-from convexlaw.theory.scalar_limit import BH, Gaussian, KLevel, Lasso, Oscar, Prior, TwoLevel, limiting_function
+from convexlaw.theory.scalar_limit import (
+    BH,
+    Gaussian,
+    KLevel,
+    Lasso,
+    Oscar,
+    Prior,
+    TwoLevel,
+    limiting_function,
+)
 from convexlaw.theory.state_evolution import (
     NoFixedPointError,
     NonPositiveLambdaError,
@@ -29,7 +38,12 @@ priors = st.one_of(
 )
 penalties = st.one_of(
     st.builds(Lasso, st.floats(0.3, 3.0)),
-    st.builds(lambda low, gap, s: TwoLevel(low + gap, low, s), st.floats(0.1, 2.5), st.floats(0.01, 2.0), st.floats(0.01, 0.9)),
+    st.builds(
+        lambda low, gap, s: TwoLevel(low + gap, low, s),
+        st.floats(0.1, 2.5),
+        st.floats(0.01, 2.0),
+        st.floats(0.01, 0.9),
+    ),
     st.builds(BH, st.floats(0.3, 1.2), st.floats(0.02, 0.9)),
     st.builds(Oscar, st.floats(0.1, 1.5), st.floats(0.1, 3.0)),
 )
@@ -64,7 +78,9 @@ def test_golden_fixed_points(entries):
         a = e["args"]
         state = solve(laws[a["prior"]], penalty(a["penalty"]), a["delta"], a["sigma"])
         for key, value in e["value"].items():
-            assert getattr(state, names.get(key, key)) == pytest.approx(value, abs=e["tol"], rel=e["tol"]), key
+            assert getattr(state, names.get(key, key)) == pytest.approx(value, abs=e["tol"], rel=e["tol"]), (
+                key
+            )
 
 
 def test_golden_calibrations(entries):
@@ -89,7 +105,7 @@ def test_golden_alpha_min(entries):
 @given(priors, penalties, ratios, noises)
 def test_fixed_point_and_its_identities(prior, shape, delta, sigma):
     if null_risk(shape) >= delta * (1 - 1e-3):
-        with pytest.raises(NoFixedPointError, match="no fixed point|edge of the domain"):
+        with pytest.raises(NoFixedPointError, match=r"no fixed point|edge of the domain"):
             solve(prior, shape, min(delta, null_risk(shape)), sigma)
         return
     state = solve(prior, shape, delta, sigma, require_lambda=False)
@@ -184,6 +200,10 @@ def test_small_noise_tends_to_the_noiseless_limit():
     near = solve(prior, BH(0.9, 0.2), 0.5, 1e-5)
     assert near.tau < 1e-4
     assert (near.fdp, near.tpp, near.df) == pytest.approx((exact.fdp, exact.tpp, exact.df), abs=1e-4)
+    # far below every resolution tau is proportional to sigma
+    tiny = solve(prior, BH(0.9, 0.2), 0.5, 1e-250)
+    assert tiny.tau / 1e-250 == pytest.approx(near.tau / 1e-5, rel=1e-3)
+    assert tiny.fdp == pytest.approx(exact.fdp, abs=1e-6)
 
 
 def test_no_signals_and_few_signals():

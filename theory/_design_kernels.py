@@ -109,9 +109,9 @@ def best_function(moments, edges, floor):
             risk += moments[3, i] - 2.0 * value * moments[2, i] + value * value * moments[0, i]
             lo = member[k - 1] if k > 0 else i
             hi = member[k + 1] if k + 1 < count else i
-            if alone and hi > lo:
-                rise = moments[2, hi] / moments[0, hi] - moments[2, lo] / moments[0, lo]
-                slope = rise / (moments[1, hi] / moments[0, hi] - moments[1, lo] / moments[0, lo])
+            run = moments[1, hi] / moments[0, hi] - moments[1, lo] / moments[0, lo]
+            if alone and run > 0.0:
+                slope = (moments[2, hi] / moments[0, hi] - moments[2, lo] / moments[0, lo]) / run
                 wide = edges[i + 1] - edges[i]
                 risk -= slope * slope * wide * wide / 12.0 * moments[0, i]
     last = floor

@@ -308,11 +308,11 @@ def pool_cells(moments, edges, penalty):
         if single[j]:
             lo = j - 1 if j > 0 and single[j - 1] else j
             hi = j + 1 if j + 1 < n and single[j + 1] else j
-            if hi > lo:
+            if y[hi] > y[lo]:
                 slope[j] = min(max((raw[hi] - raw[lo]) / (y[hi] - y[lo]), 0.0), 1.0)
         if j > 0 and value[j] > 0.0 and value[j - 1] == 0.0:
             zero = edges[cell[j]]
-            if single[j] and single[j - 1]:
+            if single[j] and single[j - 1] and y[j] > y[j - 1]:
                 steep = (raw[j] - raw[j - 1]) / (y[j] - y[j - 1])
                 zero = y[j] - raw[j] / steep
     risk = 0.0
@@ -322,7 +322,7 @@ def pool_cells(moments, edges, penalty):
         p = moments[0, i]
         lo = j - 1 if j > 0 else j
         hi = j + 1 if j + 1 < n else j
-        bend = (off[hi] - off[lo]) / (y[hi] - y[lo]) if hi > lo else 0.0
+        bend = (off[hi] - off[lo]) / (y[hi] - y[lo]) if y[hi] > y[lo] else 0.0
         wide = edges[i + 1] - edges[i]
         if steep > 0.0 and edges[i] < zero < edges[i + 1]:
             # h = steep (|Y| - zero)_+ within this cell, whose density is taken flat

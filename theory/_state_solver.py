@@ -73,13 +73,21 @@ def fixed_point(
     spread = sigma * sigma + prior.second_moment / delta
     if spread == 0.0:
         return 0.0
-    floor = 2.0 * math.log(sigma) if sigma > 0 else math.log(spread) + 2.0 * math.log(TINY)
+    start = math.log(spread)
+    floor = start + 2.0 * math.log(TINY)
+    if sigma * sigma < 1e-2 * math.exp(floor):
+        # sigma below the resolution: with exact recovery at sigma = 0, F is linear down there
+        slope = excess(floor) + 1.0 - sigma * sigma / math.exp(floor)
+        if slope < 1.0:
+            return sigma / math.sqrt(1.0 - slope)
+    else:
+        floor = 2.0 * math.log(sigma)
     if guess > 0:
         low, high = _around(excess, max(2.0 * math.log(guess), floor), floor)
     else:
-        low, high = _around(excess, math.log(spread), floor)
+        low, high = _around(excess, start, floor)
     if low == high:
-        return math.exp(0.5 * low) if sigma > 0 else 0.0
+        return math.exp(0.5 * low)
     from scipy.optimize import brentq
 
     return math.exp(0.5 * float(brentq(excess, low, high, xtol=tol or 0.1 * tolerance(penalty), rtol=1e-14)))

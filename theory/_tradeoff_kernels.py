@@ -207,12 +207,15 @@ def survival(z, t, epsilon):
 @njit(cache=True)
 def _score(z, t, epsilon):
     """Score s = -K'/K = z - E[pi sgn Y | |Y| = z] and its derivative, K the density of |Y|."""
-    null = 2.0 * (1.0 - epsilon) * phi(z)
-    plus = epsilon * phi(z - t)
-    minus = epsilon * phi(z + t)
-    total = null + plus + minus
-    mean = t * (plus - minus) / total
-    return z - mean, 1.0 - (t * t * (plus + minus) / total - mean * mean)
+    # odds against the signal at +t; exponentials of differences, since all three densities may underflow
+    log_null = -t * z + 0.5 * t * t
+    minus = math.exp(-2.0 * t * z)
+    null = 2.0 * (1.0 - epsilon) / epsilon * math.exp(log_null) if log_null < 700.0 else np.inf
+    if null > 1e300:
+        return z, 1.0
+    total = null + 1.0 + minus
+    mean = t * (1.0 - minus) / total
+    return z - mean, 1.0 - (t * t * (1.0 + minus) / total - mean * mean)
 
 
 @njit(cache=True)
@@ -243,18 +246,22 @@ def single_profile(a, t, epsilon):
     decreases on one interval at most, whose ends solve y^2 + g (2 - t^2) y + g^2 - t^2 = 0.
     """
     far = a + t
-    g = (1.0 - epsilon) / epsilon * math.exp(0.5 * t * t)
-    disc = g * g * (t * t - 4.0) + 4.0
-    y2 = 0.5 * (g * (t * t - 2.0) + t * math.sqrt(disc)) if disc > 0.0 else 0.0
-    if not y2 > 1.0:
-        end = _score_root(a, a, far, t, epsilon)
-        return end, end, end, a
-    z2 = math.acosh(y2) / t
+    log_g = math.log((1.0 - epsilon) / epsilon) + 0.5 * t * t if epsilon < 1.0 else -np.inf
+    g = math.exp(min(log_g, 300.0))
+    disc = t * t - 4.0 + 4.0 / (g * g) if g > 0.0 else np.inf
+    z1, z2 = 0.0, 0.0
+    if log_g > 200.0 and disc > 0.0:
+        # y2 = g bracket / 2 and y1 = 2 g / bracket overflow: acosh(y) = log(2 y)
+        bracket = math.log(t * t - 2.0 + t * math.sqrt(disc))
+        z1, z2 = (log_g + math.log(4.0) - bracket) / t, (log_g + bracket) / t
+    elif disc > 0.0:
+        y2 = 0.5 * (g * (t * t - 2.0) + t * math.sqrt(g * g * (t * t - 4.0) + 4.0))
+        y1 = (g * g - t * t) / y2
+        z2 = math.acosh(y2) / t if y2 > 1.0 else 0.0
+        z1 = math.acosh(y1) / t if y1 > 1.0 else 0.0
     if z2 <= a:
         end = _score_root(a, a, far, t, epsilon)
         return end, end, end, a
-    y1 = (g * g - t * t) / y2
-    z1 = math.acosh(y1) / t if y1 > 1.0 else 0.0
     top = _score(z1, t, epsilon)[0] if z1 > a else a
     bottom = _score(z2, t, epsilon)[0]
     right_end = z2 + t + 1.0 + max(a, top)
@@ -285,10 +292,33 @@ def single_profile(a, t, epsilon):
 
 @njit(cache=True)
 def _score_energy(left, right, t, epsilon):
-    """Integral of K s^2 over [left, right]."""
+    """Integral of K s^2 over [left, right].
+
+    s turns within a few 1/t of 0 and of the point where signal and null are equally likely, elsewhere on the
+    scale 1: panels are short only there.
+    """
+    short = 4.0 / (t + 1e-9)
+    if short >= 0.5:
+        return _energy(left, right, min(short, 1.0), t, epsilon)
+    turn = 0.5 * t + (math.log(2.0 * (1.0 - epsilon) / epsilon) / t if epsilon < 1.0 else -t)
+    total = 0.0
+    at = left
+    for end, wide in (
+        (10.0 * short, short),
+        (turn - 10.0 * short, 1.0),
+        (turn + 10.0 * short, short),
+        (right, 1.0),
+    ):
+        end = min(end, right)
+        total += _energy(at, end, wide, t, epsilon)
+        at = max(at, end)
+    return total
+
+
+@njit(cache=True)
+def _energy(left, right, width, t, epsilon):
     if not right > left:
         return 0.0
-    width = min(1.0, 4.0 / (t + 1e-9))
     panels = max(1, math.ceil((right - left) / width))
     half = 0.5 * (right - left) / panels
     total = 0.0

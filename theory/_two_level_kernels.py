@@ -33,16 +33,10 @@ def _second_moment(z, c, t, epsilon):
 
 
 @njit(cache=True)
-def _two_level_at(r, a, t, epsilon, s_a, common):
-    """E of the two-level shape whose upper soft piece starts at r, with its best level T = K(r)/S(r)."""
-    far = r > t + _TAIL and r > a + _TAIL
-    if far:
-        # no mass beyond r: only c = r - T = t - 1/(r - t) + ... matters, and it runs on to t
-        s_r = 0.0
-        top = (r - t) + 1.0 / (r - t)
-    else:
-        s_r = survival(r, t, epsilon)
-        top = density(r, t, epsilon) / s_r
+def _with_top(r, a, t, epsilon, s_a, common):
+    """E, T, c of the shape whose upper soft piece starts at r, with its best level T = K(r)/S(r)."""
+    s_r = survival(r, t, epsilon)
+    top = density(r, t, epsilon) / s_r
     c = r - top
     if top < a:
         # the best level of this piece is below a: the shape is the Lasso at a
@@ -52,53 +46,66 @@ def _two_level_at(r, a, t, epsilon, s_a, common):
         return np.inf, top, c
     left = a + c
     s_l = survival(left, t, epsilon)
-    value = common + a * a * (s_a - s_l) - 2.0 * (s_l - s_r) + _second_moment(left, c, t, epsilon)
-    if not far:
-        value += top * top * s_r - _second_moment(r, c, t, epsilon)
+    value = common + a * a * (s_a - s_l) - 2.0 * (s_l - s_r) + top * top * s_r
+    value += _second_moment(left, c, t, epsilon) - _second_moment(r, c, t, epsilon)
     return value, top, c
 
 
 @njit(cache=True)
-def _scan_place(i, low, high, steps):
-    """Places of the scan: even up to ``high``, then doubling distances."""
-    if i <= steps:
-        return low + (high - low) * i / steps
-    return high + _TAIL * (2.0 ** (i - steps) - 1.0)
+def _without_top(c, a, t, epsilon, s_a, common):
+    """E, T, c of the shape that stays at c: the upper piece starts where no mass is left."""
+    left = a + c
+    s_l = survival(left, t, epsilon)
+    value = common + a * a * (s_a - s_l) - 2.0 * s_l + _second_moment(left, c, t, epsilon)
+    return value, max(a, t) + 2.0 * _TAIL, c
+
+
+@njit(cache=True)
+def _family(far, low, high, steps, a, t, epsilon, s_a, common):
+    """Smallest E of one family over [low, high]: a scan, then golden section."""
+    best, place = np.inf, 0
+    for i in range(steps + 1):
+        value, _, _ = _shape(far, low + (high - low) * i / steps, a, t, epsilon, s_a, common)
+        if value < best:
+            best, place = value, i
+    left = low + (high - low) * max(place - 1, 0) / steps
+    right = low + (high - low) * min(place + 1, steps) / steps
+    x1 = right - 0.6180339887498949 * (right - left)
+    x2 = left + 0.6180339887498949 * (right - left)
+    f1, _, _ = _shape(far, x1, a, t, epsilon, s_a, common)
+    f2, _, _ = _shape(far, x2, a, t, epsilon, s_a, common)
+    while right - left > 1e-9 * right:
+        if f1 <= f2:
+            right, x2, f2 = x2, x1, f1
+            x1 = right - 0.6180339887498949 * (right - left)
+            f1, _, _ = _shape(far, x1, a, t, epsilon, s_a, common)
+        else:
+            left, x1, f1 = x1, x2, f2
+            x2 = left + 0.6180339887498949 * (right - left)
+            f2, _, _ = _shape(far, x2, a, t, epsilon, s_a, common)
+    return _shape(far, 0.5 * (left + right), a, t, epsilon, s_a, common)
+
+
+@njit(cache=True)
+def _shape(far, x, a, t, epsilon, s_a, common):
+    if far:
+        return _without_top(x, a, t, epsilon, s_a, common)
+    return _with_top(x, a, t, epsilon, s_a, common)
 
 
 @njit(cache=True)
 def two_level_error(a, u, epsilon):
     """Smallest E over two-level penalties, all signals of one size: (E, T, c); the zero threshold is a.
 
-    The best upper level given where its piece starts, T + c = r, is T = K(r)/S(r), so that one variable is
-    left; the smallest value along it is found by a scan and golden section.
+    Given where the upper piece starts, r = T + c, its best level is T = K(r)/S(r), so that one variable is
+    left; the shapes that never leave the flat value (the limit of a large T) are a second family.
     """
     t = signal_size(a, u)
     s_a = survival(a, t, epsilon)
     common = common_error(a, t, u, epsilon) - 2.0 * a * density(a, t, epsilon)
-    low, high = a, max(a, t) + _TAIL
-    steps, last = 52, 60
-    best, place = np.inf, 0
-    for i in range(last + 1):
-        value, _, _ = _two_level_at(_scan_place(i, low, high, steps), a, t, epsilon, s_a, common)
-        if value < best:
-            best, place = value, i
-    left = _scan_place(max(place - 1, 0), low, high, steps)
-    right = _scan_place(min(place + 1, last), low, high, steps)
-    x1 = right - 0.6180339887498949 * (right - left)
-    x2 = left + 0.6180339887498949 * (right - left)
-    f1, _, _ = _two_level_at(x1, a, t, epsilon, s_a, common)
-    f2, _, _ = _two_level_at(x2, a, t, epsilon, s_a, common)
-    while right - left > 1e-9 * right:
-        if f1 <= f2:
-            right, x2, f2 = x2, x1, f1
-            x1 = right - 0.6180339887498949 * (right - left)
-            f1, _, _ = _two_level_at(x1, a, t, epsilon, s_a, common)
-        else:
-            left, x1, f1 = x1, x2, f2
-            x2 = left + 0.6180339887498949 * (right - left)
-            f2, _, _ = _two_level_at(x2, a, t, epsilon, s_a, common)
-    return _two_level_at(0.5 * (left + right), a, t, epsilon, s_a, common)
+    found = _family(False, a, max(a, t) + _TAIL, 52, a, t, epsilon, s_a, common)
+    far = _family(True, 0.0, t, 20, a, t, epsilon, s_a, common)
+    return far if far[0] < found[0] else found
 
 
 @njit(cache=True)

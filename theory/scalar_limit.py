@@ -238,6 +238,7 @@ def mesh(prior: Prior, tau: float, resolution: int, extra: Vector) -> Vector:
     low, high = np.maximum(np.abs(m) - _SPAN * s, 0.0), np.abs(m) + _SPAN * s
     knots = np.unique(np.concatenate([low, high, np.zeros(1), extra]))
     knots = knots[np.isfinite(knots) & (knots <= high.max())]
+    knots = knots[np.append(True, np.diff(knots) > 1e-9 * s.min())]
     pieces = [knots[:1]]
     for left, right in pairwise(knots.tolist()):
         active = (low <= left) & (high >= right)

@@ -353,12 +353,11 @@ def _state(
     scale: float = 1.0,
 ) -> StateEvolution:
     recovered = tau == 0.0
-    level = tau
-    if recovered:
-        level = TINY * (math.sqrt(prior.second_moment / delta) or 1.0)
+    # TPP, FDP and df have limits as tau -> 0: they are read off a little above it
+    level = max(tau, TINY * math.sqrt(sigma * sigma + prior.second_moment / delta)) or 1.0
     h = limiting_function(prior, penalty, level)
     df, tpp, fdp = h.df, h.tpp, h.fdp
-    factor = 0.0 if recovered else tau * (1.0 - df / delta)
+    factor = tau * (1.0 - df / delta)
     if require_lambda and not recovered and factor <= 0:
         raise NonPositiveLambdaError(
             f"df = {df:.6g} >= delta = {delta:g} at tau = {tau:.6g}: lambda = tau alpha (1 - df/delta) is "
@@ -370,12 +369,12 @@ def _state(
         delta=delta,
         sigma=sigma,
         tau=tau,
-        mse=0.0 if recovered else delta * (tau * tau - sigma * sigma),
+        mse=delta * (tau * tau - sigma * sigma),
         tpp=tpp,
         fdp=fdp,
         df=df,
         threshold=h.threshold / level,
-        flat=h.flat,
+        flat=h.flat * (tau / level),
         lambda_factor=factor,
         scale=scale,
     )
