@@ -11,10 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from convexlaw._files import replacing, write_json, write_text
+from convexlaw._files import write_json, write_text
 from convexlaw.errors import ConvexlawError
+from convexlaw.simulations._export_arrays import (
+    checked_rates,
+    checked_schedule,
+    checked_sizes,
+    read_schedule,
+    write_schedule,
+)
 from convexlaw.simulations._export_text import MEGATRON_LR, guide, megatron_rates
 from convexlaw.simulations.models import require_torch
 from convexlaw.theory.batch import BatchPlan
@@ -74,7 +81,7 @@ def torch_scheduler(optimizer: torch.optim.Optimizer, lr: ArrayLike, *, relative
     require_torch()
     from convexlaw.simulations._torch_exporters import ScheduleLR
 
-    return ScheduleLR(optimizer, _rates(lr), relative=relative)
+    return ScheduleLR(optimizer, checked_rates(lr), relative=relative)
 
 
 def torch_batch_sampler(
@@ -114,7 +121,7 @@ def torch_batch_sampler(
     require_torch()
     from convexlaw.simulations._torch_exporters import ScheduleBatchSampler
 
-    sizes = _sizes(batch)
+    sizes = checked_sizes(batch)
     for name, value, least in (("size", size, 1), ("world", world, 1), ("rank", rank, 0), ("seed", seed, 0)):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
             raise ConvexlawError(f"{name} = {value!r}: give a whole number, at least {least}")
@@ -156,7 +163,7 @@ def huggingface_arguments(
     >>> huggingface_arguments([1e-3, 5e-4], [8, 16])["max_steps"]
     2
     """
-    rates, sizes = _schedule(lr, batch)
+    rates, sizes = checked_schedule(lr, batch)
     return {
         "max_steps": int(rates.size),
         "learning_rate": float(rates.max()),
@@ -191,8 +198,8 @@ def huggingface_callback(lr: ArrayLike, batch: ArrayLike | None = None) -> Follo
     from convexlaw.simulations._huggingface import FollowSchedule
 
     if batch is None:
-        return FollowSchedule(_rates(lr))
-    return FollowSchedule(*_schedule(lr, batch))
+        return FollowSchedule(checked_rates(lr))
+    return FollowSchedule(*checked_schedule(lr, batch))
 
 
 def follow_schedule(
@@ -230,7 +237,7 @@ def follow_schedule(
 
     if micro_batch is not None and (isinstance(micro_batch, bool) or micro_batch < 1):
         raise ConvexlawError(f"micro_batch = {micro_batch!r}: give a whole number of samples, at least 1")
-    rates, sizes = _schedule(lr, batch)
+    rates, sizes = checked_schedule(lr, batch)
     _huggingface.follow(trainer, rates, sizes, seed=seed, shuffle=shuffle, micro_batch=micro_batch)
 
 
@@ -260,7 +267,7 @@ def megatron_schedule(batch: ArrayLike, *, seq_length: int | None = None) -> str
     >>> megatron_schedule([2, 2, 4, 4, 4])
     '0:2 4:4'
     """
-    sizes = _sizes(batch)
+    sizes = checked_sizes(batch)
     unit = 1
     if seq_length is not None:
         if isinstance(seq_length, bool) or not seq_length >= 1:
@@ -308,7 +315,7 @@ def megatron_arguments(
     --train-samples 8
     --step-batch-size-schedule "0:2 4:4"
     """
-    rates, sizes = _schedule(lr, batch)
+    rates, sizes = checked_schedule(lr, batch)
     unit = "samples" if seq_length is None else f"tokens (samples x {seq_length})"
     out = [
         f"# thresholds in {unit}",
@@ -318,69 +325,6 @@ def megatron_arguments(
     if seq_length is None:
         out.insert(1, "# Megatron-LM's command line reads them as tokens: give the sequence length for those")
     return out + megatron_rates(rates, int(sizes.sum()), in_samples)
-
-
-def write_schedule(path: str | os.PathLike[str], lr: ArrayLike, batch: ArrayLike) -> None:
-    """Write a schedule as CSV: step, lr, batch_size, samples (used before the step).
-
-    Parameters
-    ----------
-    path : path-like
-        ``convexlaw train`` takes the file as ``--schedule`` and as ``--batch-schedule``.
-    lr, batch : (T,) array_like
-        The schedule; numbers are written so that they are read back to the last bit.
-
-    Raises
-    ------
-    ConvexlawError
-        Arrays that are no schedule.
-    """
-    import pandas as pd
-
-    rates, sizes = _schedule(lr, batch)
-    frame = pd.DataFrame(
-        {
-            "step": np.arange(rates.size),
-            "lr": rates,
-            "batch_size": sizes,
-            "samples": np.cumsum(sizes) - sizes,
-        }
-    )
-    with replacing(path) as tmp:
-        frame.to_csv(tmp, index=False)
-
-
-def read_schedule(path: str | os.PathLike[str]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Read a CSV of :func:`write_schedule`.
-
-    Parameters
-    ----------
-    path : path-like
-
-    Returns
-    -------
-    lr : (T,) array
-    batch : (T,) int array
-
-    Raises
-    ------
-    ConvexlawError
-        No such file, a missing column, a wrong value.
-    """
-    import pandas as pd
-
-    place = Path(path)
-    if not place.is_file():
-        raise ConvexlawError(f"{place}: no such file; give a CSV written by write_schedule")
-    frame = pd.read_csv(place, comment="#", dtype=str)  # pandas' own floats may miss the last bit
-    missing = [name for name in ("lr", "batch_size") if name not in frame.columns]
-    if missing:
-        raise ConvexlawError(f"{place} has columns {list(frame.columns)}: it lacks {', '.join(missing)}")
-    try:
-        lr, sizes = (frame[name].to_numpy(dtype=object).astype(np.float64) for name in ("lr", "batch_size"))
-    except ValueError as error:
-        raise ConvexlawError(f"{place}: {error}; every row needs a learning rate and a batch size") from None
-    return _schedule(lr, sizes)
 
 
 def export(
@@ -418,7 +362,7 @@ def export(
         lr = lr.lr
     if batch is None:
         raise ConvexlawError("batch is missing: give the samples of every update, or a BatchPlan")
-    rates, sizes = _schedule(lr, batch)
+    rates, sizes = checked_schedule(lr, batch)
     out = Path(folder)
     if out.exists() and not out.is_dir():
         raise ConvexlawError(f"{out} is a file: give a folder to write to")
@@ -429,37 +373,3 @@ def export(
     write_json(paths[2], huggingface_arguments(rates, sizes))
     write_text(paths[3], guide(rates.size, int(sizes.sum())))
     return paths
-
-
-def _rates(lr: ArrayLike) -> NDArray[np.float64]:
-    rates = np.array(lr, dtype=np.float64)
-    if rates.ndim != 1 or rates.size == 0:
-        raise ConvexlawError(f"lr has shape {rates.shape}: give one learning rate an update, shape (T,)")
-    wrong = np.flatnonzero(~(np.isfinite(rates) & (rates >= 0)))
-    if wrong.size:
-        raise ConvexlawError(f"lr[{wrong[0]}] = {rates[wrong[0]]}: learning rates are finite and at least 0")
-    if not rates.max() > 0:
-        raise ConvexlawError("lr is 0 at every update: give a schedule that moves")
-    return rates
-
-
-def _sizes(batch: ArrayLike) -> NDArray[np.int64]:
-    sizes = np.asarray(batch)
-    if sizes.ndim != 1 or sizes.size == 0 or sizes.dtype.kind not in "iuf":
-        raise ConvexlawError(f"batch has shape {sizes.shape}: give the samples of every update, shape (T,)")
-    wrong = np.flatnonzero(~(np.isfinite(sizes) & (sizes >= 1) & (sizes == np.round(sizes))))
-    if wrong.size:
-        raise ConvexlawError(
-            f"batch[{wrong[0]}] = {sizes[wrong[0]]}: a trainer needs whole batch sizes, at least 1; "
-            "plan with integer=True"
-        )
-    return sizes.astype(np.int64)
-
-
-def _schedule(lr: ArrayLike, batch: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    rates, sizes = _rates(lr), _sizes(batch)
-    if rates.size != sizes.size:
-        raise ConvexlawError(
-            f"{rates.size} learning rates and {sizes.size} batch sizes: give one of each for every update"
-        )
-    return rates, sizes
