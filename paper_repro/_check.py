@@ -138,7 +138,7 @@ class Claim:
         return self._check("unobtainable", _value(computed), _value(self.reference), None, note or self.why)
 
     def not_run(self, reason: str) -> Check:
-        """Record that the claim's public data is absent."""
+        """Record that the claim was not checked: public data is absent, or the run is a quick one."""
         return self._check("not run", None, _value(self.reference), None, reason)
 
     def _check(
@@ -172,7 +172,7 @@ class Check:
     error : float or None
         Standard error of ``computed``.
     verdict : {"holds", "fails", "unobtainable", "not run"}
-        "not run": the public data it reads is absent.
+        "not run": the public data it reads is absent, or it was left out of a quick run.
     note : str
         What else was seen, or why.
     """
@@ -236,9 +236,9 @@ class Sheet:
         """Record that claim ``id`` cannot be obtained here."""
         self._add(id, self._claim(id).unobtainable(note, computed))
 
-    def runs(self, *ids: str) -> bool:
-        """Whether the public data of these claims is there."""
-        return not any(self._claim(id).needs in self._missing for id in ids)
+    def skip(self, id: str, reason: str) -> None:
+        """Record that claim ``id`` was left out of this run (a quick one)."""
+        self._add(id, self._claim(id).not_run(reason))
 
     def done(self) -> list[Check]:
         """Return the checks in the order of the claims.

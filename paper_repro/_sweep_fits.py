@@ -1,0 +1,141 @@
+"""Laws fitted to the public sweep: held-out final losses, unseen peaks, the learning rate they pick."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from convexlaw.errors import ExtrapolationWarning
+from convexlaw.paper_repro._multi_power_data import PUBLISHED
+from convexlaw.paper_repro._sweep_data import best_peak, schedule
+from convexlaw.runs.table import RunTable, read_runs
+from convexlaw.solvers.fit import Problem, solve
+from convexlaw.solvers.fit_curves import CurveFit, fit_curves
+from convexlaw.theory.laws import MultiPower, RunPath
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["base_rates", "final_losses", "multi_power_finals", "unseen_peaks", "validation_losses"]
+
+
+def _splits(runs: pd.DataFrame) -> dict[str, pd.Series]:
+    """Which runs are fitted; the others are held out."""
+    short = (runs.schedule == "wsd") & (runs.cooldown_fraction == 0.2) & (runs.decay_type != "sqrt")
+    return {
+        "horizons": runs.steps <= 25_000,
+        "peaks": runs.peak.isin([5e-4, 1e-3]),
+        "shapes": (runs.schedule == "cos") | short,
+    }
+
+
+def _schedules(runs: pd.DataFrame) -> dict[str, Any]:
+    return {str(run.run_id): schedule(run) for _, run in runs.iterrows()}
+
+
+def _fit(table: RunTable, law: str, **options: Any) -> CurveFit:
+    return fit_curves(table, law, weight_decay=0.1, alpha_prior=law == "rc4", **options)
+
+
+def final_losses(
+    runs: pd.DataFrame, laws: tuple[str, ...], quick: bool
+) -> tuple[dict[tuple[str, str], dict[str, float]], pd.DataFrame]:
+    """Parameters and mean absolute errors on held-out final losses; one split alone if ``quick``."""
+    import pandas as pd
+
+    frame = pd.DataFrame({"run": runs.run_id, "step": runs.steps, "val_loss": runs.loss})
+    table = read_runs(frame, schedule=_schedules(runs))
+    rows, params = [], {}
+    for (name, mask), law in itertools.product(_splits(runs).items(), laws):
+        if quick and name != "shapes":
+            continue
+        fit = _fit(table, law, train=list(runs.run_id[mask]))
+        rest = fit.residuals()
+        rest = rest[~rest.trained]
+        rows.append((law, name, float((rest.predicted - rest.loss).abs().mean())))
+        params[law, name] = dict(fit.params)
+    return params, pd.DataFrame(rows, columns=["law", "held_out", "mae"])
+
+
+def multi_power_finals(runs: pd.DataFrame) -> list[float]:
+    """Mean absolute errors of Multi-Power on the three splits, followed from one start (a minute)."""
+    start = dict(zip(MultiPower.names(), PUBLISHED[100], strict=True))
+    paths = [RunPath.make(schedule(run), [int(run.steps)]) for _, run in runs.iterrows()]
+    loss, errors = runs.loss.to_numpy(), []
+    for mask in _splits(runs).values():
+        fitted = np.flatnonzero(mask)
+        columns = MultiPower.columns([paths[i] for i in fitted])
+        problem = Problem(
+            columns, loss[fitted], MultiPower.linear(), MultiPower.nonlinear, np.ones(fitted.size)
+        )
+        law = MultiPower.from_params(solve(problem, polish=1, start=start).params)
+        held = np.flatnonzero(~mask)
+        rows = [runs.iloc[i] for i in held]
+        ends = [law.predict(schedule(run), at=[int(run.steps)])[0] for run in rows]
+        errors.append(float(np.abs(np.array(ends) - loss[held]).mean()))
+    return errors
+
+
+def validation_losses(folder: Path) -> pd.DataFrame:
+    """Read the validation losses along all runs: run, step, val_loss."""
+    import pandas as pd
+
+    history = pd.read_csv(folder / "history.csv.gz", usecols=["run_id", "step", "val_loss"])
+    return history[history.val_loss.notna()].rename(columns={"run_id": "run"})
+
+
+def _curves(history: pd.DataFrame, runs: pd.DataFrame) -> RunTable:
+    return read_runs(history[history.run.isin(runs.run_id)], schedule=_schedules(runs))
+
+
+def unseen_peaks(history: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+    """Two of four peaks fitted, the others predicted: mean absolute error of two laws in the six splits."""
+    import pandas as pd
+
+    keep = (runs.schedule == "wsd") & (runs.grad_norm_rerun == 0) & runs.decay_type.notna()
+    runs = runs[keep & runs.cooldown_fraction.isin([0.0, 0.2]) & (runs.peak < 2.5e-3)]
+    table = _curves(history, runs)
+    rows = []
+    for low, high in itertools.combinations(sorted(runs.peak.unique()), 2):
+        train = list(runs.run_id[runs.peak.isin([low, high])])
+        fits = {law: _fit(table, law, train=train, split="val") for law in ("rc4", "cvx4q")}
+        rows.append((low, high, *(float(fit.score()["mae"].mean()) for fit in fits.values())))
+    return pd.DataFrame(rows, columns=["low", "high", "rc4", "cvx4q"])
+
+
+def base_rates(history: pd.DataFrame, runs: pd.DataFrame, quick: bool) -> pd.DataFrame:
+    """Best peak that a law fitted at one peak picks, in octaves from the measured one, for WSD cooldowns."""
+    import pandas as pd
+
+    keep = (runs.schedule == "wsd") & (runs.decay_type == "linear") & (runs.grad_norm_rerun == 0)
+    runs = runs[keep & (runs.cooldown_fraction > 0) & (runs.cooldown_fraction < 0.95)]
+    cells = [cell for _, cell in runs.groupby(["steps", "cooldown_fraction"]) if cell.peak.nunique() >= 3]
+    if quick:
+        cells = [cell for cell in cells if cell.steps.iloc[0] == 50_000]
+    rows = []
+    peaks = (5e-4, 1e-3) if quick else (5e-4, 1e-3, 2e-3)
+    for peak, law in itertools.product(peaks, ("cvx4q", "rc4")):
+        fit = fit_curves(_curves(history, runs[runs.peak == peak]), law, weight_decay=0.1, split="val")
+        octaves = [np.log2(_picked(fit, cell.iloc[0]) / best_peak(cell)) for cell in cells]
+        rows.append(
+            (peak, law, len(cells), float(np.sqrt(np.mean(np.square(octaves)))), float(np.mean(octaves)))
+        )
+    return pd.DataFrame(rows, columns=["fitted_at", "law", "cells", "rms_octaves", "mean_octaves"])
+
+
+def _picked(fit: CurveFit, run: Any) -> float:
+    import pandas as pd
+
+    grid = np.geomspace(1e-4, 1.6e-2, 25)
+    ends = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExtrapolationWarning)
+        for peak in grid:
+            run = run.copy()
+            run["peak"] = peak
+            ends.append(float(fit.predict(schedule(run), at=[int(run.steps)])[0]))
+    return best_peak(pd.DataFrame({"peak": grid, "loss": ends}))
