@@ -1,0 +1,341 @@
+"""Compiled kernels for the cluster-reduced problem: descent, Newton's line search, building its Hessian.
+
+The reduced problem has one signed variable c for each cluster; ``H`` is its (m, m) Hessian and
+``grad = d - H c``. A merged cluster keeps the slot of the other (``into``, with the relative sign ``rel``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+
+from convexlaw.solvers._slope_kernels import ALIVE, DEAD, drop, load, move, place, renumber
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+
+@njit(cache=True)
+def gram_pull(
+    w: int, G: Floats, q: Floats, order: Ints, start: Ints, value: Floats, m: int, sign: Floats, g: Floats
+) -> None:
+    """g = q - G b from scratch."""
+    for j in range(w):
+        g[j] = q[j]
+    for k in range(m):
+        for i in range(start[k], start[k + 1]):
+            a = order[i]
+            v = value[k] * sign[a]
+            for j in range(w):
+                g[j] -= v * G[a, j]
+
+
+@njit(cache=True)
+def gram_reduce(
+    G: Floats, g: Floats, order: Ints, start: Ints, m: int, sign: Floats, H: Floats, grad: Floats
+) -> None:
+    """Reduced Hessian U'GU and reduced pull U'g of a partition with cluster indicators U."""
+    nonzero = start[m]
+    row = np.empty(nonzero, np.float64)
+    for k in range(m):
+        first = start[k]
+        for i in range(first, start[k + 1]):
+            a = order[i]
+            s = sign[a]
+            if i == first:
+                for j in range(nonzero):
+                    row[j] = s * G[a, order[j]]
+            else:
+                for j in range(nonzero):
+                    row[j] += s * G[a, order[j]]
+        for j in range(nonzero):
+            row[j] *= sign[order[j]]
+        pull = 0.0
+        for i in range(first, start[k + 1]):
+            pull += sign[order[i]] * g[order[i]]
+        grad[k] = pull
+        for x in range(m):
+            total = 0.0
+            for i in range(start[x], start[x + 1]):
+                total += row[i]
+            H[k, x] = total
+
+
+@njit(cache=True)
+def column_sums(
+    n: int, columns: Floats, order: Ints, start: Ints, origin: Ints, m: int, sign: Floats, A: Floats
+) -> None:
+    """Signed column sums of the clusters with origin[k] < 0, as rows of A (m, n); columns are rows of (w, n)."""
+    for k in range(m):
+        if origin[k] >= 0:
+            continue
+        for p in range(n):
+            A[k, p] = 0.0
+        for i in range(start[k], start[k + 1]):
+            a = order[i]
+            s = sign[a]
+            for p in range(n):
+                A[k, p] += s * columns[a, p]
+
+
+@njit(cache=True)
+def pulls(
+    grad: Floats, c: Floats, sizes: Ints, seq: Ints, rank: Ints, live: int, lam: Floats, cum: Floats, out: Floats
+) -> None:
+    """Reduced pull less the penalty, in the order of seq: what a Newton step must take to zero."""
+    for i in range(live):
+        j = seq[i]
+        weight = load(lam, cum, rank[i], sizes[j])
+        out[i] = grad[j] - weight if c[j] > 0.0 else grad[j] + weight
+
+
+@njit(cache=True)
+def gather(H: Floats, seq: Ints, live: int, out: Floats) -> None:
+    """Living part of H in the order of seq."""
+    for i in range(live):
+        row = seq[i]
+        for j in range(live):
+            out[i, j] = H[row, seq[j]]
+
+
+@njit(cache=True)
+def merge(H: Floats, grad: Floats, m: int, gone: int, kept: int, r: float) -> None:
+    """Fold slot ``gone`` into ``kept`` with relative sign r: rows, columns, pull."""
+    for x in range(m):
+        H[kept, x] += r * H[gone, x]
+    for x in range(m):
+        H[x, kept] = H[kept, x]
+    H[kept, kept] += r * H[kept, gone]
+    grad[kept] += r * grad[gone]
+
+
+@njit(cache=True)
+def descend(
+    H: Floats,
+    grad: Floats,
+    c: Floats,
+    sizes: Ints,
+    seq: Ints,
+    pos: Ints,
+    rank: Ints,
+    live: int,
+    m: int,
+    lam: Floats,
+    cum: Floats,
+    into: Ints,
+    rel: Floats,
+    epochs: int,
+    progress: Floats,
+) -> int:
+    """Cyclic descent over the clusters of the reduced problem with exact merges; returns how many are left."""
+    for epoch in range(epochs):
+        decrease = 0.0
+        for j in range(m):
+            if into[j] != ALIVE:
+                continue
+            k = pos[j]
+            old = c[j]
+            h = H[j, j]
+            size = sizes[j]
+            new = 0.0
+            to = k
+            merges = False
+            if h > 0.0:
+                z = h * old + grad[j]
+                if old != 0.0 and (old > 0.0) != (z > 0.0):
+                    # the magnitude passes through zero
+                    c[j] = 0.0
+                    move(seq, pos, rank, sizes, k, live - 1)
+                    k = live - 1
+                t, to, merges = place(abs(z), h, size, k, c, sizes, seq, rank, live, lam, cum)
+                new = t if z > 0.0 else -t
+            delta = new - old
+            c[j] = new
+            if delta != 0.0:
+                decrease += h * delta * delta
+                for y in range(m):
+                    grad[y] -= delta * H[j, y]
+            if new == 0.0:
+                into[j] = DEAD
+                drop(seq, pos, rank, sizes, k, live)
+                live -= 1
+            elif merges:
+                other = seq[to]
+                r = 1.0 if (c[other] > 0.0) == (new > 0.0) else -1.0
+                into[j] = other
+                rel[j] = r
+                sizes[other] += size
+                merge(H, grad, m, j, other, r)
+                drop(seq, pos, rank, sizes, k, live)
+                live -= 1
+                renumber(seq, pos, rank, sizes, min(k, pos[other]), live)
+            elif to != k:
+                move(seq, pos, rank, sizes, k, to)
+        progress[0] = decrease
+        progress[1] = epoch + 1
+        if decrease == 0.0:
+            break
+    return live
+
+
+@njit(cache=True)
+def meeting(i: int, live: int, now: float, base: float, size: Floats, speed: Floats, seq: Ints) -> float:
+    """Time at which the cluster at place i meets the one below it, or zero; infinite where it does not."""
+    a = seq[i]
+    room = size[a] + (now - base) * speed[a]
+    fall = -speed[a]
+    if i + 1 < live:
+        b = seq[i + 1]
+        room -= size[b] + (now - base) * speed[b]
+        fall += speed[b]
+    if fall <= 0.0:
+        return np.inf
+    return now + max(room, 0.0) / fall
+
+
+@njit(cache=True)
+def advance(
+    H: Floats,
+    grad: Floats,
+    c: Floats,
+    sizes: Ints,
+    seq: Ints,
+    pos: Ints,
+    rank: Ints,
+    live: int,
+    m: int,
+    lam: Floats,
+    cum: Floats,
+    into: Ints,
+    rel: Floats,
+    pull: Floats,
+    step: Floats,
+    progress: Floats,
+) -> int:
+    """Exact line search along a Newton direction that bends where two clusters meet; returns how many are left.
+
+    ``step`` (in the order of seq) solves H step = pull. Along it the objective is a convex piecewise quadratic
+    whose kinks are the swaps of neighbours and the passages through zero. Where a kink is the minimiser, the two
+    clusters merge (or the one dies) and the search goes on along what is left of the direction.
+    progress = (length, 1 if nothing was met, number of kinks).
+    """
+    D = np.zeros(m, np.float64)
+    HD = np.zeros(m, np.float64)
+    size = np.zeros(m, np.float64)
+    speed = np.zeros(m, np.float64)
+    up = np.zeros(m, np.float64)
+    when = np.empty(live, np.float64)
+    for i in range(live):
+        a = seq[i]
+        up[a] = 1.0 if c[a] > 0.0 else -1.0
+        D[a] = step[i]
+        HD[a] = pull[i]
+        size[a] = abs(c[a])
+        speed[a] = up[a] * step[i]
+    now = 0.0
+    base = 0.0
+    kinks = 0
+    fresh = True
+    slope = 0.0
+    curve = 0.0
+    while live > 0:
+        if fresh:
+            # after a merge: values, pull and slope at the time now
+            slope = 0.0
+            curve = 0.0
+            for i in range(live):
+                a = seq[i]
+                slope -= (grad[a] - up[a] * load(lam, cum, rank[i], sizes[a])) * D[a]
+                curve += D[a] * HD[a]
+            if slope >= 0.0:
+                break
+            for i in range(live):
+                when[i] = meeting(i, live, now, base, size, speed, seq)
+            fresh = False
+        best = 1.0
+        tie = -1
+        for i in range(live):
+            if when[i] < best:
+                best = when[i]
+                tie = i
+        if slope + curve * (best - now) >= 0.0 or tie < 0:
+            if curve > 0.0:
+                best = min(best, now - slope / curve)
+            now = best
+            break
+        slope += curve * (best - now)
+        now = best
+        kinks += 1
+        a = seq[tie]
+        na = sizes[a]
+        last = tie == live - 1
+        b = a if last else seq[tie + 1]
+        nb = sizes[b]
+        first = rank[tie]
+        if last:
+            jump = -2.0 * speed[a] * load(lam, cum, first, na)
+        else:
+            jump = speed[b] * load(lam, cum, first, nb) + speed[a] * load(lam, cum, first + nb, na)
+            jump -= speed[a] * load(lam, cum, first, na) + speed[b] * load(lam, cum, first + na, nb)
+        if slope + jump < 0.0:
+            slope += jump
+            if last:
+                up[a] = -up[a]
+                speed[a] = -speed[a]
+                size[a] = -size[a]
+            else:
+                seq[tie] = b
+                seq[tie + 1] = a
+                rank[tie + 1] = first + nb
+                if tie + 2 <= live:
+                    when[tie + 1] = meeting(tie + 1, live, now, base, size, speed, seq)
+            when[tie] = np.inf
+            if tie > 0:
+                when[tie - 1] = meeting(tie - 1, live, now, base, size, speed, seq)
+            continue
+        for i in range(live):
+            j = seq[i]
+            size[j] += (now - base) * speed[j]
+            grad[j] -= (now - base) * HD[j]
+        base = now
+        if last:
+            for i in range(live):
+                HD[seq[i]] -= D[a] * H[a, seq[i]]
+            into[a] = DEAD
+            c[a] = 0.0
+        else:
+            r = up[a] * up[b]
+            size[a] = size[b]
+            v = (H[a, a] * r * D[a] + H[b, b] * D[b]) / (H[a, a] + H[b, b])
+            da = r * v - D[a]
+            db = v - D[b]
+            for i in range(live):
+                j = seq[i]
+                HD[j] += da * H[a, j] + db * H[b, j]
+            HD[b] += r * HD[a]
+            D[b] = v
+            speed[b] = up[b] * v
+            into[a] = b
+            rel[a] = r
+            sizes[b] += na
+            merge(H, grad, m, a, b, r)
+        for i in range(tie, live - 1):
+            seq[i] = seq[i + 1]
+        live -= 1
+        for i in range(tie, live):
+            rank[i] = first if i == tie else rank[i - 1] + sizes[seq[i - 1]]
+        fresh = True
+    for i in range(live):
+        j = seq[i]
+        c[j] = up[j] * max(size[j] + (now - base) * speed[j], 0.0)
+        grad[j] -= (now - base) * HD[j]
+    renumber(seq, pos, rank, sizes, 0, live)
+    progress[0] = now
+    progress[1] = 1.0 if kinks == 0 and now == 1.0 else 0.0
+    progress[2] = kinks
+    return live
