@@ -13,6 +13,7 @@ from convexlaw.cli.demo import demo
 from convexlaw.cli.fit import app as fit_app
 from convexlaw.cli.predict import predict
 from convexlaw.cli.read import read
+from convexlaw.cli.repro import repro
 from convexlaw.cli.train import train
 from convexlaw.errors import ConvexlawError
 
@@ -52,6 +53,7 @@ app.command("demo")(demo)
 app.add_typer(fit_app, name="fit")
 app.command("predict")(predict)
 app.command("read")(read)
+app.command("repro")(repro)
 app.command("train")(train)
 
 

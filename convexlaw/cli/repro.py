@@ -1,0 +1,109 @@
+"""``convexlaw repro``: figures, data and verdicts of the papers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from convexlaw.paper_repro._run import PaperRun
+
+
+def repro(
+    paper: Annotated[
+        str, typer.Argument(help="A paper (see: convexlaw repro list), all, or list.", metavar="list|ID|all")
+    ],
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer points and repetitions, seconds a paper.")
+    ] = False,
+    out: Annotated[Path, typer.Option(help="Folder of figures, CSV, checks.json and the ledger.")] = Path(
+        "convexlaw-repro"
+    ),
+    jobs: Annotated[int, typer.Option(help="Papers run at the same time.", min=1)] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False,
+) -> None:
+    """Reproduce papers: figure (PDF, PNG), data (CSV), every claim with its verdict.
+
+    The exit code is 0 where every verdict is the expected one, else 1.
+    """
+    from convexlaw.cli import _tables
+    from convexlaw.paper_repro import _run
+    from convexlaw.report.ledger import totals, write_ledger
+
+    if paper == "list":
+        _list(as_json)
+        return
+    wanted = _run.names() if paper == "all" else [_run.load(paper).PAPER.id]
+    runs = _all(wanted, quick, out, jobs)
+    files = write_ledger(runs, out, command=_tables.command_line(), quick=quick)
+    counted = totals(runs)
+    if as_json:
+        checks = [check.to_dict() for run in runs for check in run.checks]
+        _tables.show_json({"totals": counted, "checks": checks, "files": files})
+    else:
+        _show(runs, counted, files)
+    if counted["unexpected"]:
+        raise typer.Exit(1)
+
+
+def _list(as_json: bool) -> None:
+    import pandas as pd
+
+    from convexlaw.cli import _tables
+    from convexlaw.paper_repro._run import all_claims
+
+    stated = all_claims()
+    if as_json:
+        rows = [
+            {"paper": p.id, "id": c.id, "claim": c.claim, "place": c.place, "expected": c.expected}
+            for p, c in stated
+        ]
+        _tables.show_json(rows)
+        return
+    papers = list(dict.fromkeys(p for p, _ in stated))
+    counts = [sum(q is p for q, _ in stated) for p in papers]
+    names = [f"{p.authors}: {p.title}" for p in papers]
+    _tables.show_table(pd.DataFrame({"id": [p.id for p in papers], "claims": counts, "paper": names}))
+    typer.echo(
+        f"{len(stated)} claims; convexlaw repro ID checks those of one paper, convexlaw repro all every one"
+    )
+
+
+def _all(wanted: list[str], quick: bool, out: Path, jobs: int) -> list[PaperRun]:
+    from convexlaw._progress import progress_bar
+    from convexlaw.paper_repro._run import run_paper
+
+    with progress_bar("papers", len(wanted)) as advance:
+        if jobs == 1 or len(wanted) == 1:
+            runs = []
+            for name in wanted:
+                runs.append(run_paper(name, quick, out))
+                advance(1)
+            return runs
+        from joblib import Parallel, delayed
+
+        found = []
+        work = (delayed(run_paper)(name, quick, out) for name in wanted)
+        for run in Parallel(n_jobs=jobs, return_as="generator")(work):
+            found.append(run)
+            advance(1)
+        return found
+
+
+def _show(runs: list[PaperRun], counted: dict[str, int], files: list[Path]) -> None:
+    import pandas as pd
+
+    from convexlaw.cli import _tables
+
+    if len(runs) == 1:
+        for check in runs[0].checks:
+            typer.echo(str(check))
+    rows = [{"paper": run.paper.id, **run.counts, "seconds": round(run.seconds, 1)} for run in runs]
+    _tables.show_table(pd.DataFrame(rows))
+    if len(runs) > 1:
+        surprises = [str(check) for run in runs for check in run.checks if not check.as_expected]
+        _tables.show_lines(surprises, "Not as expected:")
+    typer.echo("; ".join(f"{name}: {number}" for name, number in counted.items()))
+    typer.echo("written: " + ", ".join(map(str, files)))
