@@ -188,7 +188,7 @@ def test_search_over_all_laws_of_two_sizes(u, delta, epsilon):
 
     def best_shape(a, sizes, masses, x):
         values = []
-        for gap, c in ((0.5, 0.6 * sizes[1]), (2.0, sizes[1]), (8.0, sizes[1]), (0.3, 0.1)):
+        for gap, c in ((0.5, 0.6 * sizes[-1]), (2.0, sizes[-1]), (8.0, sizes[-1]), (0.3, 0.1)):
             found = minimize(
                 lambda y: two_level_error(a, a + abs(y[0]), abs(y[1]), sizes, masses, epsilon),
                 [gap, c],

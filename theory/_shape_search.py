@@ -21,31 +21,53 @@ if TYPE_CHECKING:
 
 __all__ = ["best_two_level", "level_of", "smallest_tau"]
 
+_BARRIER = 1e100  # value of shapes that do not exist
+
 
 def smallest_tau(prior: Prior, delta: float, sigma: float, risk: Callable[[float], float]) -> float:
     """Root of ``sigma^2 + risk(tau)/delta = tau^2`` for the smallest risk of a class; 0 is exact recovery.
 
     The smallest risk over tau^2 decreases, as every member's does, so there is one root.
     """
-    from scipy.optimize import brentq
-
     top = sigma**2 + prior.second_moment / delta
 
     def excess(log_x: float) -> float:
         return (sigma**2 + risk(math.exp(0.5 * log_x)) / delta) / math.exp(log_x) - 1.0
 
     high = math.log(top) + 1e-12
-    low = 2.0 * math.log(sigma) if sigma > 0 else math.log(top) + 2.0 * math.log(TINY)
-    if excess(high) >= 0:
+    floor = 2.0 * math.log(sigma) if sigma > 0 else math.log(top) + 2.0 * math.log(TINY)
+    f_high = excess(high)
+    if f_high >= 0:
         return math.exp(0.5 * high)
-    step, edge = 0.05, high
-    while edge > low:
-        edge = max(edge - step, low)
-        if excess(edge) > 0:
-            root = float(brentq(excess, edge, min(edge + step, high), xtol=1e-13, rtol=1e-13))
-            return math.exp(0.5 * root)
-        step *= 2.0
+    step = 0.05
+    while high > floor:
+        low = max(high - step, floor)
+        f_low = excess(low)
+        if f_low > 0:
+            return math.exp(0.5 * _false_position(excess, low, f_low, high, f_high))
+        high, f_high, step = low, f_low, 2.0 * step
     return sigma
+
+
+def _false_position(
+    f: Callable[[float], float], low: float, f_low: float, high: float, f_high: float
+) -> float:
+    """Root by false position with halved weights; ends are never evaluated again, since f may remember."""
+    side = 0
+    for _ in range(80):
+        x = (low * f_high - high * f_low) / (f_high - f_low)
+        value = f(x)
+        if value > 0:
+            low, f_low = x, value
+            f_high = 0.5 * f_high if side == 1 else f_high
+            side = 1
+        else:
+            high, f_high = x, value
+            f_low = 0.5 * f_low if side == -1 else f_low
+            side = -1
+        if abs(value) < 1e-14 or high - low < 1e-14:
+            return x
+    return 0.5 * (low + high)
 
 
 def level_of(prior: Prior, delta: float, tau: float) -> float:
@@ -115,8 +137,9 @@ class _ShapeSearch:
 
         zero, y = self._place(x, law[3])
         if zero < 0:
-            return math.inf
-        return float(kernels.far_risk(*law, zero, y) if far else kernels.shape_at(*law, zero, zero + y)[0])
+            return _BARRIER
+        found = float(kernels.far_risk(*law, zero, y) if far else kernels.shape_at(*law, zero, zero + y)[0])
+        return min(found, _BARRIER)
 
     def _refine(self, law: Law, far: bool, x: Vector) -> tuple[float, Vector]:
         from scipy.optimize import minimize
