@@ -25,6 +25,7 @@ MODULES: tuple[str, ...] = (
     "wang_2020_lasso_diagram",
     "bu_2021_slope_tradeoff",
     "defazio_2023_last_iterate",
+    "bu_2026_convex_dominance",
     "luo_2025_multi_power",
     "hoffmann_2022_chinchilla",
 )

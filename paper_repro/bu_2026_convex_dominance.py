@@ -1,0 +1,302 @@
+"""
+Convex dominance: rates, an exam, and lines in 1/sqrt(T) (Bu, Xu and Mao 2026).
+===============================================================================
+
+The bound times sqrt(T) by schedule (flat: qualified; growing: not), the loss of 15 model sizes against 1 over
+the square root of their tokens, and the limits of those lines by size.
+"""  # noqa: D205
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from convexlaw.figures.style import COLORS, styled
+from convexlaw.paper_repro._check import Check, Sheet
+from convexlaw.paper_repro._claims_bu_2026_convex_dominance import CLAIMS, PAPER
+from convexlaw.paper_repro._data import Data, public_data
+from convexlaw.paper_repro._multi_power_data import schedule
+from convexlaw.paper_repro._sweep_data import finals
+from convexlaw.runs.table import read_runs
+from convexlaw.solvers.fit_curves import fit_curves, measured_transfer
+from convexlaw.solvers.fit_table import per_size
+from convexlaw.theory import last_iterate as li
+from convexlaw.theory.schedules import constant, cosine, inverse_sqrt, linear, one_minus_sqrt, wsd
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+__all__ = ["CLAIMS", "PAPER", "check", "compute", "draw"]
+
+_SIZES = (
+    0.074,
+    0.140,
+    0.279,
+    0.425,
+    0.632,
+    1.143,
+    1.429,
+    1.611,
+    2.004,
+    2.280,
+    2.979,
+    4.519,
+    6.792,
+    9.290,
+    12.56,
+)
+_HORIZONS = (1_000, 10_000, 100_000, 1_000_000)
+_SCHEDULES: dict[str, Callable[[int, float], NDArray[np.float64]]] = {
+    "constant": constant,
+    "linear to 10 %": lambda steps, peak: linear(steps, peak, 0.1 * peak),
+    "linear to 1 %": lambda steps, peak: linear(steps, peak, 0.01 * peak),
+    "cosine to 10 %": lambda steps, peak: cosine(steps, peak, 0.1 * peak),
+    "WSD 10 %": lambda steps, peak: wsd(steps, peak, decay=0.1),
+    "1 - sqrt": one_minus_sqrt,
+    "cosine": cosine,
+    "linear": linear,
+}
+
+
+def compute(quick: bool = False) -> Data:
+    """Compute bound times sqrt(T) by schedule and horizon, and the lines of Table 2."""
+    import pandas as pd
+
+    rows = []
+    for name, shape in _SCHEDULES.items():
+        for steps in _HORIZONS:
+            scaled = li.bound(shape(steps, steps**-0.5), form="tail") * np.sqrt(steps)
+            rows.append((name, steps, scaled))
+    tables = {"scaled_bounds": pd.DataFrame(rows, columns=["schedule", "steps", "scaled"])}
+    missing: dict[str, str] = {}
+    values: dict[str, Any] = {}
+    folder = public_data("chinchilla", missing)
+    if folder is not None:
+        points = pd.read_csv(folder / "points.csv")
+        tables["sizes"], tables["points"] = _lines(points)
+    folder = public_data("lr_scheduling", missing)
+    if folder is not None:
+        runs = finals(folder)
+        keep = (runs.schedule == "wsd") & (runs.decay_type == "linear") & (runs.grad_norm_rerun == 0)
+        sweep = runs.loc[keep & (runs.cooldown_fraction == 0.2), ["steps", "peak", "loss"]]
+        values["transfer"] = measured_transfer(sweep, resamples=200 if quick else 1000)
+    folder = public_data("multi_power_law", missing)
+    if folder is not None:
+        frame = pd.read_csv(folder / "curves.csv").rename(columns={"schedule": "run"})
+        sizes = (25,) if quick else (25, 100, 400)
+        tables["second_halves"] = pd.concat([_halves(frame, size) for size in sizes], ignore_index=True)
+    return Data(tables, values, missing)
+
+
+def _lines(points: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Regress the loss on 1/sqrt(tokens) for each size of Table 2: the rows within .3 % of its label."""
+    import pandas as pd
+
+    lines, used = [], []
+    for size in _SIZES:
+        part = points[(points.N / (1e9 * size) - 1).abs() < 0.003]
+        line = per_size(part)
+        lines.append(line)
+        fitted = line.Linf.iloc[0] + line.C.iloc[0] / np.sqrt(part.D)
+        used.append(part.assign(size=size, fitted=fitted))
+    return pd.concat(lines, ignore_index=True).assign(size=_SIZES), pd.concat(used, ignore_index=True)
+
+
+def _halves(frame: pd.DataFrame, size: int) -> pd.DataFrame:
+    """R² on the second half of each public curve by the paper's protocol."""
+    import pandas as pd
+
+    part = frame.loc[frame.model_m == size, ["run", "step", "lr", "loss"]]
+    rows = []
+    for run, own in part.groupby("run"):
+        score = fit_curves(read_runs(own, schedule=schedule), protocol="paper").score()
+        rows.append((size, run, float(score["r2"].iloc[0])))
+    return pd.DataFrame(rows, columns=["size", "schedule", "r2"])
+
+
+@styled
+def draw(data: Data) -> Figure:
+    """Scaled bounds, lines in 1/sqrt(tokens), and their limits by size."""
+    figure, (left, middle, right) = plt.subplots(1, 3, figsize=(12.0, 3.8))
+    bounds = data["scaled_bounds"]
+    styles = ("-", "--", ":", "-.")
+    for i, name in enumerate(_SCHEDULES):
+        part = bounds[bounds.schedule == name]
+        left.semilogx(part.steps, part.scaled, styles[i % 4], marker=".", color=f"C{i % 7}", label=name)
+    left.set_xlabel("steps T")
+    left.set_ylabel("bound × √T / (D G), peak D/(G √T)")
+    left.set_ylim(1.8, 8.5)
+    left.set_title("the exam: flat or growing")
+    left.legend(fontsize="small")
+    if "sizes" in data.tables:
+        _draw_sizes(middle, right, data)
+    return figure
+
+
+def _draw_sizes(middle: Any, right: Any, data: Data) -> None:
+    lines, points = data["sizes"], data["points"]
+    colors = plt.get_cmap("viridis")(np.linspace(0, 0.92, len(lines)))
+    for i, (color, line) in enumerate(zip(colors, lines.itertuples(), strict=True)):
+        part = points[points["size"] == line.size]
+        x = np.array([0.0, float((part.D**-0.5).max())])
+        label = f"{line.size:g}e9" if i % 3 == 0 else None
+        middle.plot(1e5 * x, line.Linf + line.C * x, color=color, lw=0.9, label=label)
+        middle.plot(1e5 * part.D**-0.5, part.loss, ".", ms=4, color=color)
+    middle.set_xlabel("1 / √tokens (1e-5)")
+    middle.set_ylabel("loss (nats)")
+    middle.set_title("loss of 15 sizes")
+    middle.legend(fontsize="small", title="parameters")
+    right.semilogx(1e9 * lines["size"], lines.Linf, "o", color=COLORS["data"], label="Linf of each line")
+    size = np.geomspace(0.07, 13, 50)
+    slope, level, _ = _log_linear(lines)
+    right.plot(1e9 * size, level + slope * np.log10(size), color=COLORS["fit"], label="line in log N")
+    limit, factor, power, _ = _power(lines)
+    right.plot(1e9 * size, limit + factor * size**power, "--", color=COLORS["prediction"], label="power law")
+    right.set_xlabel("parameters N")
+    right.set_ylabel("Linf (nats)")
+    right.set_title("limit by size")
+    right.legend()
+
+
+def _r2(seen: Any, fitted: Any) -> float:
+    return 1 - float(np.sum((seen - fitted) ** 2) / np.sum((seen - np.mean(seen)) ** 2))
+
+
+def _log_linear(lines: pd.DataFrame) -> tuple[float, float, float]:
+    x = np.log10(lines["size"].to_numpy())
+    slope, level = np.polyfit(x, lines.Linf, 1)
+    return float(slope), float(level), _r2(lines.Linf, level + slope * x)
+
+
+def _power(lines: pd.DataFrame) -> tuple[float, float, float, float]:
+    from scipy.optimize import curve_fit
+
+    size = lines["size"].to_numpy()
+    fit: Any = curve_fit
+    (limit, factor, power), _ = fit(
+        lambda n, a, b, k: a + b * n**k, size, lines.Linf.to_numpy(), (1.7, 0.5, -0.3)
+    )
+    return float(limit), float(factor), float(power), _r2(lines.Linf, limit + factor * size**power)
+
+
+def check(data: Data) -> list[Check]:
+    """Judge every claim."""
+    sheet = Sheet(CLAIMS, data.missing)
+    _check_table_one(sheet)
+    _check_exam(sheet, data["scaled_bounds"])
+    sheet.judge("C342", 5000 / 100)
+    if "sizes" in data.tables:
+        _check_sizes(sheet, data)
+    if "transfer" in data.values:
+        found = data["transfer"]
+        x = found.steps**-0.5
+        line = np.polyval(np.polyfit(x, found.loss, 1), x)
+        sheet.judge("C337", _r2(found.loss, line))
+        low, high = found.exponent_interval
+        sheet.judge("C338", found.exponent, note=f"95 % [{low:.2f}, {high:.2f}], 124M, 15k to 50k steps")
+    if "second_halves" in data.tables:
+        halves = data["second_halves"]
+        sheet.judge("C339", halves.r2.max(), note=f"largest of {len(halves)} curves, literal bound")
+    return sheet.done()
+
+
+def _leading(shape: Callable[[int], NDArray[np.float64]]) -> tuple[float, float, float]:
+    """Slopes against ln T between 1e4 and 1e6: noise sqrt(T), T bound², 1/eta² (D = G = 1)."""
+    noise, best, rate, logs = [], [], [], []
+    for steps in (10_000, 1_000_000):
+        h = shape(steps)
+        peak, value = li.optimal_peak(h)
+        # at its best peak half of the bound is noise
+        noise.append(0.5 * value / peak * np.sqrt(steps))
+        best.append(steps * value**2)
+        rate.append(1 / peak**2)
+        logs.append(np.log(steps))
+    per = logs[1] - logs[0]
+    first, second, third = ((v[1] - v[0]) / per for v in (noise, best, rate))
+    return float(first), float(second), float(third)
+
+
+def _check_table_one(sheet: Sheet) -> None:
+    peaks = [li.optimal_peak(constant(t, 1.0)) for t in (10_000, 1_000_000)]
+    logs = np.log(1e6) - np.log(1e4)
+    best = [t * value**2 for t, (_, value) in zip((1e4, 1e6), peaks, strict=True)]
+    rate = [1 / (t * peak**2) for t, (peak, _) in zip((1e4, 1e6), peaks, strict=True)]
+    sheet.judge("C300", (best[1] - best[0]) / logs)
+    sheet.judge("C301", (rate[1] - rate[0]) / logs)
+    for id, shape in (("C302", "linear"), ("C303", "cosine")):
+        c = li.shape_constants(shape)
+        sheet.judge(id, [c.bound_factor, c.peak_factor])
+    c = li.shape_constants("wsd", decay=0.2)
+    sheet.judge("C304", c.bound_factor)
+    sheet.judge("C305", c.peak_factor)
+    noise, best_slope, rate_slope = _leading(lambda steps: inverse_sqrt(steps, 1.0, offset=1))
+    for ids, value in (
+        (("C306", "C307"), noise),
+        (("C308", "C309"), best_slope),
+        (("C310", "C311"), rate_slope),
+    ):
+        for id in ids:
+            sheet.judge(id, value)
+    c = li.shape_constants("wsd", decay=0.1)
+    # bias D²/(2 s T eta) = q1²/(T eta)
+    for id in ("C312", "C313"):
+        sheet.judge(id, (2 * c.s) ** -0.5, note="q1/D at c = .9")
+    c, steps = li.shape_constants("cosine"), 100_000
+    q1, q2 = (2 * c.s) ** -0.5, (c.I / 2) ** 0.5
+    apart = []
+    for ref in (0.3, 1.0, 3.0):
+        scaled = li.bound(cosine(steps, ref / np.sqrt(steps)), form="tail") * np.sqrt(steps)
+        apart.append(scaled / (q1**2 / ref + ref * q2**2) - 1)
+    sheet.judge("C314", np.abs(apart).max(), note="cosine, T = 1e5, eta_ref .3, 1, 3")
+    sheet.judge("C315", max(abs(q1 / q2 - c.peak_factor), abs(2 * q1 * q2 - c.bound_factor)))
+
+
+def _check_exam(sheet: Sheet, bounds: pd.DataFrame) -> None:
+    good = [li.qualify(name) for name in ("linear", "cosine", "wsd:decay=0.1", "one_minus_sqrt")]
+    sheet.judge("C316", f"{sum(map(bool, good))} of 4 pass (1 - sqrt too)", holds=all(good))
+    flat, root = li.qualify("constant"), li.qualify(lambda u: u**-0.5)
+    text = f"growth {flat.growth:g} (constant), {root.growth:g} (1/sqrt t) G² eta_ref per e-fold of T"
+    sheet.judge("C317", text, holds=not flat and not root)
+    table = bounds.pivot(index="schedule", columns="steps", values="scaled")
+    names = ("linear", "cosine", "WSD 10 %", "1 - sqrt", "constant", "linear to 10 %")
+    for id, name in zip((f"C{n}" for n in range(318, 324)), names, strict=True):
+        sheet.judge(id, table.loc[name])
+    for id, name in (("C324", "linear to 1 %"), ("C325", "cosine to 10 %")):
+        sheet.judge(id, table.loc[name].iloc[[0, -1]])
+    ends = [
+        li.qualify(lambda u: 0.5 * (1 + np.cos(7 * np.pi * u))),
+        li.qualify(lambda u: 0.5 * (1 + np.cos(8 * np.pi * u))),
+    ]
+    text = (
+        f"ends at 0: {'passes' if ends[0] else 'fails'}; ends at the peak: {'passes' if ends[1] else 'fails'}"
+    )
+    sheet.judge(
+        "C326", text, holds=bool(ends[0]) and not ends[1], note=f"growth {ends[1].growth:g} at the peak"
+    )
+    sheet.judge("C327", [li.qualify(f"linear:end={end}").slope for end in (0.01, 0.1)])
+
+
+def _check_sizes(sheet: Sheet, data: Data) -> None:
+    lines, points = data["sizes"], data["points"]
+    sheet.judge("C328", lines.points)
+    sheet.judge("C329", lines.C / 1e4)
+    sheet.judge("C330", lines.Linf)
+    sheet.judge("C331", lines.r2)
+    apart = (points.fitted / points.loss - 1).abs()
+    note = f"largest relative residual; {int((apart > 0.01).sum())} of {len(apart)} points exceed 1 %"
+    sheet.judge("C332", apart.max(), note=note)
+    slope, level, r2 = _log_linear(lines)
+    sheet.judge("C333", [level, slope, r2])
+    sheet.judge("C334", _power(lines))
+    rise, height = np.polyfit(np.log(lines["size"]), np.log(lines.C), 1)
+    sheet.judge("C335", [np.exp(height) / 1e4, rise])
+    sheet.judge("C336", lines.N.max() / lines.N.min())
+
+
+if __name__ == "__main__":
+    draw(compute(quick=True))
