@@ -127,8 +127,14 @@ class Design:
         """Gram matrix, shape (p, p)."""
         if self.sparse:
             weights = self.root**2
-            rows = self.X.indices if self.X.format == "csc" else np.repeat(np.arange(self.n), np.diff(self.X.indptr))
-            scaled = type(self.X)((self.X.data * weights[rows], self.X.indices, self.X.indptr), shape=self.X.shape)
+            rows = (
+                self.X.indices
+                if self.X.format == "csc"
+                else np.repeat(np.arange(self.n), np.diff(self.X.indptr))
+            )
+            scaled = type(self.X)(
+                (self.X.data * weights[rows], self.X.indices, self.X.indptr), shape=self.X.shape
+            )
             G = np.asarray((self.X.T @ scaled).toarray(), dtype=np.float64)
             if self.shift is not None:
                 cross = np.outer(self.shift, np.asarray(self.X.T @ weights))

@@ -181,9 +181,7 @@ class View:
         m = into.size
         old = part.value[:m].copy()
         if not self.sums:
-            part.m = kernels.expand(
-                part.order, part.start, part.value, m, part.sign, c, seq, live, into, rel
-            )
+            part.m = kernels.expand(part.order, part.start, part.value, m, part.sign, c, seq, live, into, rel)
             self.refresh()
             return
         factor, root = _roots(into, rel, seq, live)
@@ -416,7 +414,14 @@ def _sums_pay(engine: Engine) -> bool:
 
 
 def pursue(
-    engine: Engine, lam: Vector, cum: Vector, goal: float, max_rounds: int, *, settled: bool, budget: float = np.inf
+    engine: Engine,
+    lam: Vector,
+    cum: Vector,
+    goal: float,
+    max_rounds: int,
+    *,
+    settled: bool,
+    budget: float = np.inf,
 ) -> None:
     """Solve the reduced problem of the pattern by Newton steps, split where the pull is largest, repeat.
 

@@ -38,9 +38,7 @@ def load(lam: Floats, cum: Floats, first: int, size: int) -> float:
 
 
 @njit(cache=True)
-def pool_from(
-    key: Floats, lam: Floats, first: int, size: int, slack: float, end: Ints, mean: Floats
-) -> int:
+def pool_from(key: Floats, lam: Floats, first: int, size: int, slack: float, end: Ints, mean: Floats) -> int:
     """Pool key[i] - lam[first + i] to a non-increasing fit; block b ends at end[b + 1], its sum is mean[b + 1].
 
     Neighbours whose means differ by ``slack`` or less are pooled too: a difference of rounding is no split.

@@ -85,7 +85,15 @@ def column_sums(
 
 @njit(cache=True)
 def pulls(
-    grad: Floats, c: Floats, sizes: Ints, seq: Ints, rank: Ints, live: int, lam: Floats, cum: Floats, out: Floats
+    grad: Floats,
+    c: Floats,
+    sizes: Ints,
+    seq: Ints,
+    rank: Ints,
+    live: int,
+    lam: Floats,
+    cum: Floats,
+    out: Floats,
 ) -> None:
     """Reduced pull less the penalty, in the order of seq: what a Newton step must take to zero."""
     for i in range(live):
