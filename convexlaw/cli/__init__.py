@@ -9,8 +9,10 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 import convexlaw
+from convexlaw.cli.batch import batch
 from convexlaw.cli.demo import demo
 from convexlaw.cli.fit import app as fit_app
+from convexlaw.cli.plan import plan
 from convexlaw.cli.predict import predict
 from convexlaw.cli.read import read
 from convexlaw.cli.repro import repro
@@ -49,8 +51,10 @@ def _options(
     """Hold the options that come before a command."""
 
 
+app.command("batch")(batch)
 app.command("demo")(demo)
 app.add_typer(fit_app, name="fit")
+app.command("plan")(plan)
 app.command("predict")(predict)
 app.command("read")(read)
 app.command("repro")(repro)
