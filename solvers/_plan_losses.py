@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -55,14 +56,14 @@ def limits_of(values: Array, level: float) -> tuple[float, float]:
     return float(ends[0]), float(ends[1])
 
 
-def lowest(log_peak: Array, loss: Array) -> tuple[float, float]:
-    """Log peak and loss at the minimum of a curve on a grid, by a parabola through three points."""
+def lowest(x: Array, loss: Array) -> float:
+    """Place of the minimum of a curve on a grid, by a parabola through three points."""
     i = int(np.argmin(loss))
     if i in (0, loss.size - 1):
-        return float(log_peak[i]), float(loss[i])
-    x, y = log_peak[i - 1 : i + 2] - log_peak[i], loss[i - 1 : i + 2]
-    a, b, c = np.polyfit(x, y, 2)
-    return float(log_peak[i] - b / (2 * a)), float(c - b * b / (4 * a))
+        return float(x[i])
+    near, y = x[i - 1 : i + 2] - x[i], loss[i - 1 : i + 2]
+    a, b, _ = np.polyfit(near, y, 2)
+    return float(x[i] - b / (2 * a)) if a > 0 else float(x[i])
 
 
 @dataclass(frozen=True)
@@ -119,11 +120,23 @@ class View:
         self, unit: Array, batch: Array | float | None, grid: Array
     ) -> tuple[float, float, Array | None]:
         """Best peak of a schedule ``unit`` of peak 1 on a grid, its loss, and the best peak of every draw."""
-        losses, drawn = self.losses([(peak * unit, batch) for peak in grid])
         x = np.log(grid)
-        where, loss = lowest(x, losses)
-        each = None if drawn is None else np.exp([lowest(x, row)[0] for row in drawn])
-        return float(np.exp(where)), loss, each
+        step = x[1] - x[0]
+        wider = np.concatenate(
+            [[x[0] - step], x, [x[-1] + step]]
+        )  # a parabola at an end needs a point beyond
+        losses, drawn = self.losses([(math.exp(y) * unit, batch) for y in wider])
+
+        def inside(row: Array) -> float:
+            return float(np.exp(np.clip(lowest(wider, row), x[0], x[-1])))
+
+        peak = inside(losses)
+        each = None if drawn is None else np.array([inside(row) for row in drawn])
+        return peak, float(self.bare().losses([(peak * unit, batch)])[0][0]), each
+
+    def bare(self) -> View:
+        """Give the same without its draws."""
+        return replace(self, draws=None)
 
     def noise(self, lr: Array) -> tuple[Array, Array | None]:
         """Learning rates and noise profile whose bound the law is: what its batch sizes are planned for."""

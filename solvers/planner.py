@@ -350,19 +350,15 @@ class _Search:
     def _peak(self, unit: Array, sizes: Any, *, drawn: bool) -> tuple[float, float, Array | None]:
         if self.grid.size == 1:
             peak = float(self.grid[0])
-            loss = math.nan if drawn else float(self._bare(self.view).losses([(peak * unit, sizes)])[0][0])
+            loss = math.nan if drawn else float(self.view.bare().losses([(peak * unit, sizes)])[0][0])
             return peak, loss, None
-        chooser = self.chooser if drawn else self._bare(self.chooser)
+        chooser = self.chooser if drawn else self.chooser.bare()
         if chooser.batch and sizes is None:
             raise ConvexlawError("peak_fit tells batch sizes apart: give batch_size or samples too")
         peak, loss, each = chooser.best_peak(unit, sizes if chooser.batch else None, self.grid)
         if self.chooser is not self.view and not drawn:
-            loss = float(self._bare(self.view).losses([(peak * unit, sizes)])[0][0])
+            loss = float(self.view.bare().losses([(peak * unit, sizes)])[0][0])
         return peak, loss, each
-
-    @staticmethod
-    def _bare(view: View) -> View:
-        return View(view.law, view.values, None, view.batch, view.weight_decay, view.init_std, view.q)
 
 
 def _batches(
