@@ -26,6 +26,7 @@ MODULES: tuple[str, ...] = (
     "bu_2021_slope_tradeoff",
     "defazio_2023_last_iterate",
     "bu_2026_convex_dominance",
+    "li_2026_batch_schedules",
     "luo_2025_multi_power",
     "hoffmann_2022_chinchilla",
 )
