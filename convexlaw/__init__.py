@@ -13,9 +13,12 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from convexlaw.errors import ConvergenceWarning, ConvexlawError, ExtrapolationWarning
     from convexlaw.runs.table import RunTable, read_runs
+    from convexlaw.solvers.estimators import Slope, TwoLevelSlope
     from convexlaw.solvers.fit import load_fit
     from convexlaw.solvers.fit_curves import CurveFit, fit_curves
     from convexlaw.solvers.fit_table import TableFit, fit_table
+    from convexlaw.solvers.path import SlopePath, slope_path
+    from convexlaw.solvers.slope import sorted_l1_dual_gap
 
 _HOME = {
     "ConvergenceWarning": "errors",
@@ -24,10 +27,15 @@ _HOME = {
     "RunTable": "runs.table",
     "read_runs": "runs.table",
     "CurveFit": "solvers.fit_curves",
+    "Slope": "solvers.estimators",
+    "SlopePath": "solvers.path",
     "TableFit": "solvers.fit_table",
+    "TwoLevelSlope": "solvers.estimators",
     "fit_curves": "solvers.fit_curves",
     "fit_table": "solvers.fit_table",
     "load_fit": "solvers.fit",
+    "slope_path": "solvers.path",
+    "sorted_l1_dual_gap": "solvers.slope",
 }
 _SUBPACKAGES = ("errors", "figures", "paper_repro", "report", "runs", "simulations", "solvers", "theory")
 
@@ -37,12 +45,17 @@ __all__ = [
     "CurveFit",
     "ExtrapolationWarning",
     "RunTable",
+    "Slope",
+    "SlopePath",
     "TableFit",
+    "TwoLevelSlope",
     "__version__",
     "fit_curves",
     "fit_table",
     "load_fit",
     "read_runs",
+    "slope_path",
+    "sorted_l1_dual_gap",
 ]
 
 

@@ -1,4 +1,4 @@
-"""Column summaries of a design matrix, dense or sparse, in blocks along its memory; X is never copied whole."""
+"""Column summaries of a design matrix in blocks along its memory; X is never copied whole."""
 
 from __future__ import annotations
 
@@ -105,8 +105,8 @@ def constant_columns(X: Any) -> NDArray[np.int64]:
     return np.asarray(found, dtype=np.int64)
 
 
-def column_centers(X: Any, centering: str, counts: Vector) -> Vector | None:
-    """Fixed shift of the columns without an intercept.
+def column_centers(X: Any, centering: str, counts: Vector, *, needed: bool = True) -> Vector | None:
+    """Return the fixed shift of the columns without an intercept.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def column_centers(X: Any, centering: str, counts: Vector) -> Vector | None:
     """
     if centering not in CENTERINGS:
         raise ConvexlawError(f"centering = {centering!r}: use one of {', '.join(map(repr, CENTERINGS))}")
-    if centering == "none":
+    if centering == "none" or not needed:
         return None
     if centering == "mean":
         return column_means(X, counts, False)[0]

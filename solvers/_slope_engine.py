@@ -1,8 +1,8 @@
 """The engine of the SLOPE solver: weighted least squares plus sorted L1, by working sets and several forms.
 
-It minimises ``1/2 ||z - A b||^2 + sum_i lam_i |b|_(i)`` where A is a :class:`Design` (weights, shift and scale
-included), so that any loss can use it for its quadratic model. The certificate is the duality gap over all
-columns of A.
+It minimises ``1/2 ||z - A b||^2 + sum_i lam_i |b|_(i)`` where A is a :class:`Design` (weights, shift and
+scale included), so that any loss can use it for its quadratic model. The certificate is the duality gap over
+all columns of A.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from convexlaw.solvers import _slope_forms as forms
-from convexlaw.solvers._slope_kernels import certificate
 from convexlaw.solvers._slope_store import DenseStore, GramStore, Partition, SparseStore, Store, WholeStore
+from convexlaw.solvers._slope_view import View
 from convexlaw.theory._sorted_l1_kernels import dual_norm, survivors
 
 if TYPE_CHECKING:
@@ -33,16 +33,21 @@ class Engine:
     design : Design
     target : ndarray, shape (n,)
         z, in weighted rows (``sqrt(weights) * response``, centred if there is an intercept).
+    pull : ndarray, shape (p,), optional
+        ``design.pull(target)`` where it is known.
     form : str
         "auto", or one of the forms "gram", "working_gram", "columns", "residual".
     n_penalties : int
         How many penalties will be solved; a full Gram matrix pays for many.
+    gram : ndarray, shape (p, p), optional
+        ``design.gram()`` where it is known; for the form "gram".
     """
 
     def __init__(
         self,
         design: Design,
         target: Vector,
+        pull: Vector | None = None,
         *,
         form: str = "auto",
         n_penalties: int = 1,
@@ -50,12 +55,13 @@ class Engine:
     ) -> None:
         self.design = design
         self.z = target
-        self.q: Vector = design.pull(target)
+        self.q: Vector = design.pull(target) if pull is None else pull
         self.energy = float(target @ target)
         self.noise = 1e-15 * float(np.abs(self.q).max(initial=0.0))
         self.form = forms.choose(design.n, design.p, design.sparse, n_penalties) if form == "auto" else form
         self.fixed = form != "auto"
         self.rounds = 0
+        self.rss = self.energy
         self.giant = False
         self.cost = 0.0
         self.spent = [1e-9, 1e-9]
@@ -114,7 +120,7 @@ class Engine:
         slots, values = part.support()
         bg = float(values @ self.g[self.store.ids[slots]])
         penalty = float(np.diff(cum[part.start[: part.m + 1]]) @ part.value[: part.m])
-        rss = float(self.r @ self.r)
+        self.rss = rss = float(self.r @ self.r)
         norm = dual_norm(self.g, lam)
         s = 1.0 / norm if norm > 0.0 else 1.0
         if rss > 0.0:
@@ -200,7 +206,10 @@ class Engine:
 
     def _solve_gram(self, lam: Vector, cum: Vector, goal: float, max_rounds: int, *, settled: bool) -> float:
         self._inner(lam, cum, goal, max_rounds, near=settled and self.part.m > 0, settled=settled)
-        return forms.View(self, sums=False).gap(lam, cum)[0]
+        view = View(self, sums=False)
+        gap = view.gap(lam, cum)[0]
+        self.rss = float(view.out[1])
+        return gap
 
     def _violators(self, lam: Vector, cum: Vector, previous: Vector | None) -> Index:
         """Features outside the working set that the prox of the pull would activate, the strongest first."""
@@ -280,6 +289,3 @@ class Engine:
             return False
         nonzero, m, w, n = self.part.nonzero, self.part.m, self.part.w, self.design.n
         return nonzero > 4 * m and n * (w + nonzero) < 8 * nonzero * w
-
-
-__all__ = ["Engine", "certificate"]

@@ -158,7 +158,7 @@ def as_weights(sample_weight: Any, n: int) -> Vector:
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if bad.size:
         raise ConvexlawError(
-            f"sample_weight = {weights[bad[0]]:g} in {_rows(bad)}: weights must be finite and >= 0; set them to 0"
+            f"sample_weight = {weights[bad[0]]:g} in {_rows(bad)}: weights must be finite and >= 0"
         )
     if not weights.any():
         raise ConvexlawError("sample_weight is zero in every row: at least one must be positive")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def gram_pull(
     w: int, G: Floats, q: Floats, order: Ints, start: Ints, value: Floats, m: int, sign: Floats, g: Floats
 ) -> None:
-    """g = q - G b from scratch."""
+    """Compute g = q - G b from scratch."""
     for j in range(w):
         g[j] = q[j]
     for k in range(m):
@@ -70,7 +70,7 @@ def gram_reduce(
 def column_sums(
     n: int, columns: Floats, order: Ints, start: Ints, origin: Ints, m: int, sign: Floats, A: Floats
 ) -> None:
-    """Signed column sums of the clusters with origin[k] < 0, as rows of A (m, n); columns are rows of (w, n)."""
+    """Signed column sums of the clusters with origin[k] < 0 as rows of A (m, n), from rows of (w, n)."""
     for k in range(m):
         if origin[k] >= 0:
             continue
@@ -140,7 +140,7 @@ def descend(
     epochs: int,
     progress: Floats,
 ) -> int:
-    """Cyclic descent over the clusters of the reduced problem with exact merges; returns how many are left."""
+    """Cyclic descent over the clusters of the reduced problem, with exact merges; returns how many live."""
     for epoch in range(epochs):
         decrease = 0.0
         for j in range(m):
@@ -203,7 +203,7 @@ def meeting(i: int, live: int, now: float, base: float, size: Floats, speed: Flo
         fall += speed[b]
     if fall <= 0.0:
         return np.inf
-    return now + max(room, 0.0) / fall
+    return float(now + max(room, 0.0) / fall)
 
 
 @njit(cache=True)
@@ -225,12 +225,12 @@ def advance(
     step: Floats,
     progress: Floats,
 ) -> int:
-    """Exact line search along a Newton direction that bends where two clusters meet; returns how many are left.
+    """Exact line search along a Newton direction, bent where clusters meet; returns how many are left.
 
-    ``step`` (in the order of seq) solves H step = pull. Along it the objective is a convex piecewise quadratic
-    whose kinks are the swaps of neighbours and the passages through zero. Where a kink is the minimiser, the two
-    clusters merge (or the one dies) and the search goes on along what is left of the direction.
-    progress = (length, 1 if nothing was met, number of kinks).
+    ``step`` (in the order of seq) solves H step = pull. Along it the objective is a convex piecewise
+    quadratic whose kinks are the swaps of neighbours and the passages through zero. Where a kink is the
+    minimiser, the two clusters merge (or the one dies) and the search goes on along what is left of the
+    direction. progress = (length, 1 if nothing was met, number of kinks).
     """
     D = np.zeros(m, np.float64)
     HD = np.zeros(m, np.float64)

@@ -50,7 +50,7 @@ class Solution:
 
 
 class Problem:
-    """Validated data of ``1/2 sum_i w_i (y_i - b0 - x_i b)^2 + alpha sum_j lam_j |b|_(j)``, ``sum_i w_i = 1``.
+    """Validated data of ``1/2 sum_i w_i (y_i - b0 - x_i b)^2 + alpha J_lam(b)`` with ``sum_i w_i = 1``.
 
     Parameters
     ----------
@@ -103,7 +103,8 @@ class Problem:
         weights = counts / counts.sum()
         with np.errstate(all="ignore"):
             scale = column_scales(X, scaling, counts)
-            center = None if fit_intercept else column_centers(X, centering, counts)
+            # with a free intercept a fixed shift changes nothing; its name is checked all the same
+            center = column_centers(X, centering, counts, needed=not fit_intercept)
             if fit_intercept:
                 column_centers(X[:0], centering, counts[:0]) if centering not in (
                     "none",
@@ -139,20 +140,22 @@ class Problem:
 
         return dual_sorted_l1_norm(self.pull, self.lam)
 
-    def engine(self, n_penalties: int = 1) -> Engine:
+    def engine(self, n_penalties: int = 1, form: str | None = None) -> Engine:
         """Return a solver for this problem."""
-        return Engine(self.design, self.target, self.pull, form=self.solver, n_penalties=n_penalties)
+        form = self.solver if form is None else form
+        return Engine(self.design, self.target, self.pull, form=form, n_penalties=n_penalties)
 
     def intercept(self, coef: Vector) -> float:
         """Intercept that belongs to coefficients of the given X."""
         shift = self.design.shift
         return self.mean - (float(shift @ coef) if shift is not None else 0.0)
 
-    def solution(self, b: Vector, gap: float, n_iter: int) -> Solution:
+    def solution(self, b: Vector, gap: float, n_iter: int, clusters: int | None = None) -> Solution:
         """Bring coefficients of the seen columns back to the units of X."""
         coef = self.design.original(b)
-        magnitudes = np.abs(b)
-        clusters = np.unique(magnitudes[magnitudes > 0]).size
+        if clusters is None:
+            magnitudes = np.abs(b)
+            clusters = np.unique(magnitudes[magnitudes > 0]).size
         converged = gap <= self.tol * self.null
         return Solution(coef, self.intercept(coef), gap, self.null, clusters, n_iter, bool(converged))
 

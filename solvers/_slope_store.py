@@ -117,7 +117,7 @@ def _room(array: NDArray[np.generic], rows: int) -> NDArray[np.generic]:
 
 
 class DenseStore(Store):
-    """Centred, scaled and weighted float64 copies of the columns; the Gram matrix grows with them when asked."""
+    """Centred, scaled and weighted float64 copies of the columns, and their Gram matrix when asked."""
 
     mode = 1
 
@@ -224,9 +224,9 @@ class SparseStore(Store):
                 shift = shift / self.design.scale[features]
             shift[np.isin(features, self.design.flat)] = 0.0
         owner = np.repeat(np.arange(features.size), sizes)
-        dot = np.bincount(owner, weights=data * self.design.root[rows], minlength=features.size)
-        norm2 = np.bincount(owner, weights=data * data, minlength=features.size)
-        norm2 = norm2 - 2.0 * shift * dot + shift * shift * self.mass
+        dot: Vector = np.bincount(owner, weights=data * self.design.root[rows], minlength=features.size)
+        squares: Vector = np.bincount(owner, weights=data * data, minlength=features.size)
+        norm2 = squares - 2.0 * shift * dot + shift * shift * self.mass
         norm2[norm2 <= 1e-14 * shift * shift * self.mass] = 0.0
         self.shift = np.concatenate([self.shift, shift])
         self.dot = np.concatenate([self.dot, dot])

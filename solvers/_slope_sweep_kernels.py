@@ -3,8 +3,8 @@
 mode 0: ``G`` holds the Gram matrix, the pull g = q - G b is updated row by row.
 mode 1: dense columns, column j at data[j n:(j + 1) n]; the residual is updated, g is recomputed every epoch.
 mode 2: sparse columns (data, rows, ptr); a column stands for x_j - shift_j root. The residual is kept as
-        residual + acc[0] root, so that centring never fills it in; acc[1] = root' (residual + acc[0] root), and
-        ``dot[j]`` = root' x_j.
+        residual + acc[0] root, so that centring never fills it in; acc[1] = root' (residual + acc[0] root),
+        and ``dot[j]`` = root' x_j.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
-from convexlaw.solvers._slope_kernels import ALIVE, DEAD, drop, move, place, renumber, split
+from convexlaw.solvers._slope_kernels import ALIVE, DEAD, drop, move, place, renumber
+from convexlaw.solvers._slope_split_kernels import split
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,7 +46,7 @@ def correlation(
         return total
     for p in range(ptr[j], ptr[j + 1]):
         total += data[p] * residual[rows[p]]
-    return total + acc[0] * dot[j] - shift[j] * acc[1]
+    return float(total + acc[0] * dot[j] - shift[j] * acc[1])
 
 
 @njit(cache=True)
@@ -91,7 +92,7 @@ def curvature(
     sign: Floats,
     work: Floats,
 ) -> float:
-    """Squared norm of the signed sum of the columns in the list that starts at ``head``; work is left zero."""
+    """Squared norm of the signed sum of the columns in the list from ``head``; work is left zero."""
     total = 0.0
     i = head
     if mode == 0:
@@ -160,8 +161,8 @@ def sweep(
 ) -> int:
     """Cyclic descent over the clusters with exact merges, every epoch opened by a split.
 
-    ``norm2`` holds the squared norms of the columns. Returns the number of clusters; progress = (decrease of the
-    last epoch, epochs done, changes of the pattern in the last epoch).
+    ``norm2`` holds the squared norms of the columns. Returns the number of clusters; progress = (decrease of
+    the last epoch, epochs done, changes of the pattern in the last epoch).
     """
     new_start = np.empty(w + 2, np.int64)
     new_value = np.empty(w + 1, np.float64)

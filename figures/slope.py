@@ -1,0 +1,106 @@
+"""Pictures of SLOPE: coefficient paths with their clusters, and the coefficients of one model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from convexlaw.errors import ConvexlawError
+from convexlaw.figures.style import COLORS, axes_or_new, styled
+
+if TYPE_CHECKING:
+    from convexlaw.solvers.path import SlopePath
+    from convexlaw.solvers.summary import SlopeSummary
+
+__all__ = ["plot_coefficients", "plot_slope_path"]
+
+_QUALITATIVE = ("fit", "prediction", "two_level", "bound", "highlight", "schedule", "data")
+
+
+@styled
+def plot_slope_path(path: SlopePath, ax: Axes | None = None, *, top: int = 7, x: str = "alpha") -> Axes:
+    """Coefficients along a path; members of a cluster run on one line.
+
+    Parameters
+    ----------
+    path : SlopePath
+    ax : matplotlib Axes, optional
+    top : int
+        How many coefficients, the largest at the end of the path, get a colour and a name; the others are
+        grey.
+    x : {"alpha", "clusters", "deviance"}
+        Horizontal axis: alpha (logarithmic, decreasing to the right), number of clusters, deviance ratio.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ConvexlawError
+        Unknown ``x``.
+    """
+    axes = axes_or_new(ax)
+    order = np.argsort(-path.alphas, kind="stable")
+    coefs = path.coefs[:, order]
+    if x == "alpha":
+        values: Any = path.alphas[order]
+        if (values > 0).all() and values.size > 1:
+            axes.set_xscale("log")
+        axes.invert_xaxis()
+        axes.set_xlabel(r"penalty $\alpha$")
+    elif x == "clusters":
+        values = path.n_clusters[order]
+        axes.set_xlabel("clusters (distinct nonzero magnitudes)")
+    elif x == "deviance":
+        values = path.deviance_ratios[order]
+        axes.set_xlabel("deviance ratio")
+    else:
+        raise ConvexlawError(f"x = {x!r}: use 'alpha', 'clusters' or 'deviance'")
+    ever = np.flatnonzero(np.abs(coefs).max(axis=1, initial=0.0) > 0.0)
+    largest = ever[np.argsort(-np.abs(coefs[ever, -1]), kind="stable")[: max(top, 0)]]
+    names = path.feature_names or tuple(f"x{j}" for j in range(coefs.shape[0]))
+    others = np.setdiff1d(ever, largest)
+    if others.size:
+        axes.plot(values, coefs[others].T, color=COLORS["muted"], linewidth=0.7, alpha=0.6)
+    for i, j in enumerate(largest):
+        color = COLORS[_QUALITATIVE[i % len(_QUALITATIVE)]]
+        axes.plot(
+            values, coefs[j], color=color, label=names[j], linestyle="-" if i < len(_QUALITATIVE) else "--"
+        )
+    axes.axhline(0.0, color=COLORS["data"], linewidth=0.6)
+    axes.set_ylabel("coefficient")
+    if largest.size:
+        axes.legend(loc="best", fontsize="small")
+    return axes
+
+
+@styled
+def plot_coefficients(summary: SlopeSummary, ax: Axes | None = None, *, top: int = 30) -> Axes:
+    """Nonzero coefficients of one model, by decreasing magnitude; neighbours of one cluster share a colour.
+
+    Parameters
+    ----------
+    summary : SlopeSummary
+    ax : matplotlib Axes, optional
+    top : int
+        At most this many coefficients.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    axes = axes_or_new(ax)
+    coef = summary.coef
+    order = np.argsort(-np.abs(coef), kind="stable")[: min(top, int(np.count_nonzero(coef)))]
+    place = np.arange(order.size)
+    cluster = np.cumsum(np.append(0, np.abs(np.diff(np.abs(coef[order]))) > 0))[: order.size]
+    colors = [COLORS["fit"] if k % 2 == 0 else COLORS["prediction"] for k in cluster]
+    axes.barh(place, coef[order], color=colors)
+    axes.set_yticks(place, [summary.names[j] for j in order], fontsize="small")
+    axes.invert_yaxis()
+    axes.axvline(0.0, color=COLORS["data"], linewidth=0.6)
+    axes.set_xlabel("coefficient")
+    return axes

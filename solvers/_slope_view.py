@@ -1,0 +1,245 @@
+"""The working problem as the descents see it: pulls, certificates, and the cluster-reduced problem."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from convexlaw.solvers import _slope_kernels as kernels
+from convexlaw.solvers import _slope_newton_kernels as newton
+from convexlaw.solvers._slope_store import DenseStore, Partition, SparseStore
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from convexlaw.solvers._slope_engine import Engine
+
+    Vector = NDArray[np.float64]
+    Index = NDArray[np.int64]
+
+# beyond this many columns the Gram matrix of a working set is too large to stay in cache, or in memory
+MAX_GRAM = 8000
+
+
+class View:
+    """Pull and reduced problem of the current partition, in the form that the working set allows."""
+
+    def __init__(self, engine: Engine, *, sums: bool) -> None:
+        self.engine = engine
+        self.store = store = engine.store
+        self.n, self.w = store.n, store.w
+        self.mode = store.mode
+        self.sums = sums
+        if isinstance(store, DenseStore) and not sums and engine.form != "residual" and store.w <= MAX_GRAM:
+            self.mode = 0
+            store.fill_gram()
+        self.g: Vector = np.empty(self.w)
+        self.residual: Vector = np.zeros(1)
+        self.acc = np.zeros(2)
+        self.A: Vector = np.empty((0, self.n))
+        self.out = np.zeros(3)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Compute residual and pull from the coefficients."""
+        store, part = self.store, self.engine.part
+        if self.mode == 0:
+            newton.gram_pull(
+                self.w, store.G, store.q, part.order, part.start, part.value, part.m, part.sign, self.g
+            )
+            return
+        slots, values = part.support()
+        z = self.engine.z
+        self.residual = z - store.product(slots, values) if slots.size else z.copy()
+        self.settle()
+
+    def settle(self) -> None:
+        """Compute the pull from the residual."""
+        self.acc = np.array([0.0, float(self.engine.design.root @ self.residual)])
+        self.g = self.store.pull(self.residual)
+
+    def gap(self, lam: Vector, cum: Vector) -> tuple[float, float]:
+        """Duality gap and objective on the working set."""
+        part, store = self.engine.part, self.store
+        if self.acc[0] != 0.0:
+            self.residual += self.acc[0] * self.engine.design.root
+            self.acc[0] = 0.0
+        rss = -1.0 if self.mode == 0 else float(self.residual @ self.residual)
+        gap = kernels.certificate(
+            self.w,
+            part.order,
+            part.start,
+            part.value,
+            part.m,
+            part.sign,
+            self.g,
+            store.q,
+            lam,
+            cum,
+            self.engine.energy,
+            rss,
+            self.out,
+        )
+        return float(gap), float(0.5 * self.out[1] + self.out[0])
+
+    def reduce(self, origin: Index | None) -> tuple[Vector, Vector]:
+        """Hessian and pull of the reduced problem; ``origin`` tells whose column sums are still at hand."""
+        store, part = self.store, self.engine.part
+        m = part.m
+        if self.mode == 0:
+            H, grad = np.empty((m, m)), np.empty(m)
+            newton.gram_reduce(store.G, self.g, part.order, part.start, m, part.sign, H, grad)
+            return H, grad
+        slots = part.order[: part.nonzero]
+        grad = np.add.reduceat(self.g[slots] * part.sign[slots], part.start[:m])
+        if isinstance(store, SparseStore):
+            return store.hessian(part), grad
+        self.A = self._column_sums(np.full(m, -1, dtype=np.int64) if origin is None else origin[:m])
+        return self.A @ self.A.T, grad
+
+    def _column_sums(self, origin: Index) -> Vector:
+        """Signed sums of the columns of each cluster, taken over where a cluster did not change."""
+        store, part = self.store, self.engine.part
+        m = part.m
+        A = np.empty((m, self.n))
+        if self.A.shape[0] == 0:
+            origin = np.full(m, -1, dtype=np.int64)
+        kept = origin >= 0
+        A[kept] = self.A[origin[kept]]
+        if isinstance(store, DenseStore):
+            table = store.data.reshape(-1, self.n)
+            newton.column_sums(self.n, table, part.order, part.start, origin, m, part.sign, A)
+        else:
+            sizes = np.diff(part.start[: m + 1])
+            rest: dict[int, Index] = {}
+            for parent in np.unique(origin[origin < -1]):
+                # the largest piece of a cluster is what the others leave of it
+                pieces = np.flatnonzero(origin == parent)
+                rest[int(pieces[np.argmax(sizes[pieces])])] = pieces
+            for k in np.flatnonzero(~kept).tolist():
+                if k not in rest:
+                    slots = part.order[part.start[k] : part.start[k + 1]]
+                    A[k] = store.product(slots, part.sign[slots])
+            for k, pieces in rest.items():
+                A[k] = self.A[-2 - origin[k]] - A[pieces[pieces != k]].sum(axis=0)
+        return A
+
+    def write_back(self, c: Vector, seq: Index, live: int, into: Index, rel: Vector) -> None:
+        """Take over the solution of a reduced problem."""
+        part = self.engine.part
+        m = into.size
+        old = part.value[:m].copy()
+        if not self.sums:
+            part.m = kernels.expand(part.order, part.start, part.value, m, part.sign, c, seq, live, into, rel)
+            self.refresh()
+            return
+        factor, root = _roots(into, rel, seq, live)
+        final = np.append(c[seq[:live]], 0.0)[root]
+        self.residual = self.residual + (old - factor * final) @ self.A
+        mix = np.zeros((live + 1, m))
+        mix[root, np.arange(m)] = factor * np.sign(final)
+        part.m = kernels.expand(part.order, part.start, part.value, m, part.sign, c, seq, live, into, rel)
+        self.A = mix[: part.m] @ self.A
+        self.settle()
+
+
+def _roots(into: Index, rel: Vector, seq: Index, live: int) -> tuple[Vector, Index]:
+    """Relative sign of each old cluster and the place of the cluster it ended in (``live``: zero)."""
+    m = into.size
+    place = np.full(m, live)
+    place[seq[:live]] = np.arange(live)
+    factor = np.ones(m)
+    root = np.arange(m)
+    moved = into[root] >= 0
+    while moved.any():
+        factor[moved] *= rel[root[moved]]
+        root[moved] = into[root[moved]]
+        moved = into[root] >= 0
+    return factor, place[root]
+
+
+class Reduced:
+    """The reduced problem of a partition while it is being solved."""
+
+    def __init__(self, part: Partition, H: Vector, grad: Vector, lam: Vector, cum: Vector) -> None:
+        m = part.m
+        self.m = self.live = m
+        self.H, self.grad, self.lam, self.cum = H, grad, lam, cum
+        self.c = part.value[:m].copy()
+        self.sizes = np.diff(part.start[: m + 1])
+        self.seq, self.pos = np.arange(m), np.arange(m)
+        self.rank = part.start[:m].copy()
+        self.into = np.full(m, kernels.ALIVE)
+        self.rel = np.ones(m)
+        self.progress = np.zeros(3)
+
+    def descend(self, epochs: int) -> None:
+        """Epochs of coordinate descent."""
+        self.live = newton.descend(
+            self.H,
+            self.grad,
+            self.c,
+            self.sizes,
+            self.seq,
+            self.pos,
+            self.rank,
+            self.live,
+            self.m,
+            self.lam,
+            self.cum,
+            self.into,
+            self.rel,
+            epochs,
+            self.progress,
+        )
+
+    def newton(self) -> bool:
+        """One Newton step with its bending line search; True where the full step met nothing."""
+        live = self.live
+        pull = np.empty(live)
+        newton.pulls(self.grad, self.c, self.sizes, self.seq, self.rank, live, self.lam, self.cum, pull)
+        F = np.empty((live, live))
+        newton.gather(self.H, self.seq, live, F)
+        step = solve_positive(F, pull)
+        if step is None:
+            return False
+        self.live = newton.advance(
+            self.H,
+            self.grad,
+            self.c,
+            self.sizes,
+            self.seq,
+            self.pos,
+            self.rank,
+            live,
+            self.m,
+            self.lam,
+            self.cum,
+            self.into,
+            self.rel,
+            pull,
+            step,
+            self.progress,
+        )
+        return bool(self.progress[1] == 1.0)
+
+
+def solve_positive(F: Vector, right: Vector) -> Vector | None:
+    """Solve F x = right for a symmetric F that may be singular up to rounding; None where it is hopeless."""
+    from scipy.linalg.lapack import dpotrf, dpotrs
+
+    m = right.size
+    diagonal = F.reshape(-1)[:: m + 1].copy()
+    ridge = 1e-12 * float(diagonal.mean())
+    kept = F.copy()
+    for _ in range(4):
+        F.reshape(-1)[:: m + 1] = diagonal + ridge
+        factor, info = dpotrf(F.T, lower=0, overwrite_a=1, clean=0)
+        if info == 0:
+            x, _ = dpotrs(factor, right, lower=0)
+            if np.isfinite(x).all():
+                return np.asarray(x)
+        F[:] = kept
+        ridge = max(ridge * 1e3, 1e-300)
+    return None
