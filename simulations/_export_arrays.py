@@ -60,6 +60,14 @@ def read_schedule(path: str | os.PathLike[str]) -> tuple[NDArray[np.float64], ND
     ------
     ConvexlawError
         No such file, a missing column, a wrong value.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "schedule.csv"
+    >>> write_schedule(path, [0.1, 1 / 3], [8, 16])
+    >>> read_schedule(path)[0].tolist() == [0.1, 1 / 3]
+    True
     """
     import pandas as pd
 

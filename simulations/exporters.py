@@ -194,6 +194,12 @@ def huggingface_callback(lr: ArrayLike, batch: ArrayLike | None = None) -> Follo
     ------
     ConvexlawError
         Arrays that are no schedule; at the start of a training of another length.
+
+    Examples
+    --------
+    >>> callback = huggingface_callback([1e-3, 5e-4])
+    >>> callback.lr.tolist()
+    [0.001, 0.0005]
     """
     from convexlaw.simulations._huggingface import FollowSchedule
 
@@ -231,6 +237,10 @@ def follow_schedule(
     ------
     ConvexlawError
         A batch size that is no multiple of processes x micro_batch, gradient accumulation in the arguments.
+
+    Notes
+    -----
+    ``benchmarks/check_huggingface.py`` runs the real Trainer so, resumption and pieces included.
     """
     require_torch()
     from convexlaw.simulations import _huggingface
@@ -356,6 +366,12 @@ def export(
     ------
     ConvexlawError
         Arrays that are no schedule (nothing is written then), a folder that is a file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> [path.name for path in export(tempfile.mkdtemp(), [1e-3, 5e-4], [8, 16])]
+    ['schedule.csv', 'megatron.txt', 'huggingface.json', 'how_to_use.md']
     """
     if isinstance(lr, BatchPlan):
         batch = lr.batch if batch is None else batch

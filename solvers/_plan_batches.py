@@ -115,6 +115,19 @@ def forecast_batches(
     ------
     ConvexlawError
         The fit can tell nothing of these batch sizes; the message says why.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from convexlaw import fit_curves
+    >>> from convexlaw.theory.laws import CVX4q
+    >>> law, lr = CVX4q(2.0, 0.5, 20.0, 0.5), np.linspace(1e-3, 1e-5, 400)
+    >>> log = pd.DataFrame({"run": "a", "step": range(400), "lr": lr, "batch_size": 32})
+    >>> fit = fit_curves(log.assign(loss=law.predict(lr)), "cvx4q")
+    >>> limits = fit.interval(resamples=20)
+    >>> told = forecast_batches(fit, np.full(400, 1e-3), np.linspace(16, 48, 400))
+    >>> told.known, round(told.saved_low, 4), told.saved_high > 0
+    (False, 0.0, True)
     """
     check_level(level)
     rates, sizes = np.asarray(lr, dtype=np.float64), np.asarray(batch, dtype=np.float64)

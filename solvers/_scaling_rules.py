@@ -125,6 +125,19 @@ def scaling_rules(
     ----------
     arXiv 2607.27731, eq. (4.1): peak and weight decay fall as 1/sqrt(steps), batch sizes by Theorem 3 with
     the total data. Theorem 5: for the weight decay that rate is sufficient, no more.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from convexlaw import fit_curves
+    >>> from convexlaw.theory.laws import CVX4q
+    >>> law, lr = CVX4q(2.0, 0.5, 20.0, 0.5), np.linspace(1e-3, 1e-5, 400)
+    >>> log = pd.DataFrame({"run": "a", "step": range(400), "lr": lr, "batch_size": 32})
+    >>> fit = fit_curves(log.assign(loss=law.predict(lr)), "cvx4q")
+    >>> limits = fit.interval(resamples=20)
+    >>> peak = scaling_rules(fit, "linear", 1600, from_steps=400).rows[0]
+    >>> round(peak["paper"] / peak["start"], 3), round(peak["data"] / peak["start"], 2)
+    (0.5, 0.69)
     """
     check_level(level)
     state = fit._state

@@ -131,7 +131,9 @@ def joint_law(fit: CurveFit, *, level: float = 0.95) -> JointLaw:
     ...     {"run": f"b{b}", "step": k, "lr": lr[k], "batch_size": b, "loss": x}
     ...     for b in (16, 64) for k, x in enumerate(law.predict(lr, batch_size=b))
     ... ]
-    >>> round(joint_law(fit_curves(pd.DataFrame(rows), "cvx4q")).noise_scale, 2)
+    >>> fit = fit_curves(pd.DataFrame(rows), "cvx4q")
+    >>> limits = fit.interval(resamples=20)
+    >>> round(joint_law(fit).noise_scale, 2)
     32.0
     """
     check_level(level)
@@ -192,5 +194,14 @@ def fit_joint(runs: Any, law: str = "auto", *, level: float = 0.95, **options: A
     ------
     ConvexlawError
         As in ``fit_curves`` and :func:`joint_law`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> log = pd.DataFrame({"run": "a", "step": range(4), "lr": 1e-3, "loss": [3.0, 2.5, 2.3, 2.2]})
+    >>> fit_joint(log.assign(batch_size=32), "cd3")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    convexlaw.errors.ConvexlawError: no joint law: every fitted step uses the batch size 32, so of the ...
     """
     return joint_law(fit_curves(runs, law, **options), level=level)

@@ -206,6 +206,19 @@ def plan_run(
     References
     ----------
     arXiv 2607.27731, Theorem 3 (batch sizes) and eq. (2.5) (losses).
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from convexlaw import fit_curves
+    >>> from convexlaw.theory.laws import CVX4q
+    >>> law, lr = CVX4q(2.0, 0.5, 20.0, 0.5), np.linspace(1e-3, 1e-5, 400)
+    >>> log = pd.DataFrame({"run": "a", "step": range(400), "lr": lr, "batch_size": 32})
+    >>> fit = fit_curves(log.assign(loss=law.predict(lr)), "cvx4q")
+    >>> limits = fit.interval(resamples=20)
+    >>> plan = plan_run(fit, samples=32 * 800, shapes=("constant", "linear", "wsd:decay=0.2"))
+    >>> plan.shape, plan.steps, int(plan.batch.batch[0])
+    ('linear', 800, 32)
     """
     check_level(level)
     budget = Budget(steps, samples, seconds, overhead, per_sample, batch_size, min_batch, max_batch).checked()
