@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -89,7 +89,9 @@ def plot_runs(table: RunTable, ax: Axes | None = None, *, y: str = "loss", log: 
         labels.append("validation")
     if handles:
         title = f"{len(names)} runs, first {_MOST} named" if len(names) > _MOST else None
-        outside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)} if len(handles) > 6 else {}
+        outside: dict[str, Any] = (
+            {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)} if len(handles) > 6 else {}
+        )
         ax.legend(handles, labels, title=title, fontsize="small", **outside)
     return ax
 

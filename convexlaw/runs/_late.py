@@ -18,11 +18,10 @@ def _rise(own: Ints, given: Floats, least: int) -> float | None:
     own, given = own[first:], given[first:]
     if own.size < least or not 0 < given[0] < given[1]:
         return None
+    own, given = own[:least], given[:least]
     slope = (given[1] - given[0]) / (own[1] - own[0])
     line = given[0] + slope * (own - own[0])
-    off = np.flatnonzero(np.abs(given - line) > 1e-4 * np.abs(line))
-    count = int(off[0]) if off.size else own.size
-    if count < least:
+    if np.any(np.abs(given - line) > 1e-4 * np.abs(line)):
         return None
     return float(own[0] - given[0] / slope)
 

@@ -58,7 +58,7 @@ def find_segments(steps: Ints, train: Mask) -> Segments:
     """
     rows = np.flatnonzero(train)
     own = steps if rows.size == steps.size else steps[rows]
-    falls = np.flatnonzero(np.diff(own) < 0) + 1
+    falls = np.flatnonzero(own[1:] < own[:-1]) + 1
     one = np.zeros(steps.size if falls.size else 0, dtype=np.int64)
     edges = own[:1], own[-1:]
     if falls.size == 0:
@@ -131,8 +131,7 @@ def merge_equal_steps(steps: Ints, values: Floats) -> tuple[Ints, Floats, int]:
     """
     if steps.size == 0:
         return steps, values, 0
-    gaps = np.diff(steps)
-    if np.all(gaps > 0):
+    if np.all(steps[1:] > steps[:-1]):
         return steps, values, 0
     order = np.argsort(steps, kind="stable")
     steps, values = steps[order], values[order]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -55,17 +57,19 @@ def sniff(text: str) -> Dialect | None:
     text : str
         The beginning of the content.
     """
-    lines = re.split(r"\r\n|\n|\r", text)
+    lines = io.StringIO(text, newline=None)
     skip, meta = 0, {}
+    body: list[str] = []
     for line in lines:
         if line.startswith("#"):
-            found = _META_LINE.match(line)
+            found = _META_LINE.match(line.rstrip("\n"))
             if found:
                 meta[found[1].strip().replace(" ", "_")] = _value(found[2])
         elif line.strip():
+            body.append(line.rstrip("\n"))
             break
         skip += 1
-    body = [line for line in lines[skip : skip + 300] if line.strip()]
+    body += [line.rstrip("\n") for line in itertools.islice(lines, 300) if line.strip()]
     if not body or len(body[0]) > _WIDEST:
         return None
     best: tuple[tuple[int, int], str, list[str]] | None = None
@@ -133,7 +137,7 @@ class Text:
     def _head(self) -> bytes:
         return self._content[:262144] if self._content is not None else self._source.head()
 
-    @property
+    @cached_property
     def has_booleans(self) -> bool:
         """Whether True or False stands near the beginning."""
         return re.search(rb"\b(true|false)\b", self._head(), re.IGNORECASE) is not None
@@ -168,15 +172,20 @@ class Text:
         and a line too long is one delimiter too many.
         """
         dialect = self.dialect
-        if dialect is None or dialect.delimiter == " " or not self._closed():
+        if dialect is None or dialect.delimiter == " ":
             return False
         mark = ord(dialect.delimiter)
-        head = b"\n".join(self._head().split(b"\n")[: dialect.skip + 1])
-        count = -head.count(dialect.delimiter.encode())
+        head = b"\n".join(self._head().split(b"\n", dialect.skip + 1)[: dialect.skip + 1])
+        count, tail = -head.count(dialect.delimiter.encode()), b""
         with self.open() as file:
             while chunk := file.read(1 << 20):
                 count += int(np.count_nonzero(np.frombuffer(chunk, np.uint8) == mark))
-        return count == rows * (len(dialect.header) - 1)
+                tail = chunk[-64:]
+        if count != rows * (len(dialect.header) - 1):
+            return False
+        if not tail.endswith((b"\n", b"\r")):
+            self.notes += no_line_end(tail.decode(errors="replace"))
+        return True
 
     def _closed(self) -> bool:
         with self.open() as file:

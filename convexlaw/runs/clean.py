@@ -101,6 +101,11 @@ def tidy(raw: RawRun, duplicates: str = "later", na: str = "drop", loss_scale: f
     replaced: dict[str, Ints] = {}
     lost = np.empty(0, np.int64)
     for split in ("train", "val"):
+        if split == "train" and not bounds and not segments.drops and rows[split].all():
+            # the plain case, without copies: every row has a finite loss, step after step
+            if np.isfinite(values[split]).all() and np.all(steps[1:] > steps[:-1]):
+                tidied[split] = steps, values[split][:, None]
+                continue
         place = np.flatnonzero(rows[split])
         if segments.drops:
             keep = kept_rows(steps[place], segments, duplicates, place)
@@ -110,18 +115,12 @@ def tidy(raw: RawRun, duplicates: str = "later", na: str = "drop", loss_scale: f
         finite = _finite(raw, steps, values[split], place, split, na)
         if split == "train":
             lost = steps[place[~finite]]
-        place = place if finite.all() else place[finite]
+        place = place[finite]
         if duplicates == "error":
             _refuse_duplicates(raw, steps, place, split)
-        tidied[split] = _merged(
-            raw,
-            steps,
-            [values[split], *(bounds if split == "train" else [])],
-            place,
-            split,
-            segments,
-            duplicates,
-        )
+        wanted = [values[split], *(bounds if split == "train" else [])]
+        restarts = duplicates == "mean" and bool(segments.drops)
+        tidied[split] = _merged(raw, steps, wanted, place, split, restarts)
     if segments.drops:
         _note_restarts(raw, segments, replaced, duplicates)
     if not tidied["train"][0].size and not tidied["val"][0].size:
@@ -209,7 +208,7 @@ def _finite(raw: RawRun, steps: Ints, values: Floats, place: NDArray[np.intp], s
 
 def _refuse_duplicates(raw: RawRun, steps: Ints, place: NDArray[np.intp], split: str) -> None:
     own = steps[place]
-    if np.all(np.diff(own) > 0):
+    if np.all(own[1:] > own[:-1]):
         return
     unique, counts = np.unique(own, return_counts=True)
     twice = unique[counts > 1]
@@ -223,24 +222,13 @@ def _refuse_duplicates(raw: RawRun, steps: Ints, place: NDArray[np.intp], split:
 
 
 def _merged(
-    raw: RawRun,
-    steps: Ints,
-    values: list[Floats],
-    place: NDArray[np.intp],
-    split: str,
-    segments: Segments,
-    duplicates: str,
+    raw: RawRun, steps: Ints, values: list[Floats], place: NDArray[np.intp], split: str, restarts: bool
 ) -> tuple[Ints, Floats]:
     if not place.size:
         return np.empty(0, np.int64), np.empty((0, len(values)))
-    if place.size == steps.size:
-        own, means, merged = merge_equal_steps(
-            steps, np.column_stack(values) if len(values) > 1 else values[0][:, None]
-        )
-    else:
-        own, means, merged = merge_equal_steps(steps[place], np.column_stack([v[place] for v in values]))
+    own, means, merged = merge_equal_steps(steps[place], np.column_stack([v[place] for v in values]))
     if merged:
-        why = "in both segments of a restart or " if duplicates == "mean" and segments.drops else ""
+        why = "in both segments of a restart or " if restarts else ""
         raw.note(
             "equal_steps", f"{plural(merged, f'{_KIND[split]} row')} {why}at a step already logged: averaged"
         )
@@ -281,7 +269,7 @@ def _stream(raw: RawRun, column: str, steps: Ints, segments: Segments, duplicate
         if segments.drops:
             place = place[kept_rows(steps[place], segments, duplicates, place)]
         own, given = steps[place], values[place]
-    if own.size < 2 or np.all(np.diff(own) > 0):
+    if own.size < 2 or np.all(own[1:] > own[:-1]):
         return own, given
     order = np.argsort(own, kind="stable")
     own, given = own[order], given[order]

@@ -185,14 +185,18 @@ def _divergence(run: TidyRun) -> tuple[list[tuple[str, str]], list[tuple[int, in
 
 
 def _ever_high(losses: Floats) -> bool:
-    """Tell, block by block, whether any loss can be above 1.5 times the lowest so far."""
+    """Tell whether any loss is above 1.5 times the lowest so far; blocks where none can be are passed over."""
     size = 256
-    blocks = losses[: losses.size // size * size].reshape(-1, size)
-    rest = losses[blocks.size :]
-    low = np.minimum.accumulate(np.concatenate((blocks.min(axis=1), [rest.min()] if rest.size else [])))
-    high = np.concatenate((blocks.max(axis=1), [rest.max()] if rest.size else []))
+    whole = losses.size // size * size
+    blocks = losses[:whole].reshape(-1, size)
+    low = np.minimum.accumulate(np.concatenate(([np.inf], blocks.min(axis=1))))
     with np.errstate(over="ignore"):
-        return bool(np.any(high > _DIVERGED * low))
+        suspect = np.flatnonzero(blocks.max(axis=1) > _DIVERGED * low[1:])
+        for k in [*suspect.tolist(), len(blocks)]:
+            part = losses[k * size : (k + 1) * size]
+            if np.any(part > _DIVERGED * np.minimum(np.minimum.accumulate(part), low[k])):
+                return True
+    return False
 
 
 def find_spikes(steps: Ints, losses: Floats) -> Ints:
@@ -213,19 +217,37 @@ def find_spikes(steps: Ints, losses: Floats) -> Ints:
     n = losses.size
     if n < 5 or not losses.min() > 0:
         return none
-    candidates = _risen(losses, _SPIKE)
+    # the noise from one row to the next, from 100 000 pairs at most
+    pairs = np.arange(n - 1) if n <= 100_001 else np.linspace(0, n - 2, 100_000).astype(np.int64)
+    jumps = np.abs(np.log(losses[pairs + 1]) - np.log(losses[pairs]))
+    height = max(math.log(_SPIKE), 6 * 1.4826 * float(np.median(jumps)) / math.sqrt(2))
+    factor = math.exp(min(height, 700.0))
+    candidates = _risen(losses, factor)
     candidates = candidates[candidates >= 3]
     if not candidates.size:
         return none
-    logs = np.log(losses)
-    noise = 1.4826 * float(np.median(np.abs(np.diff(logs)))) / math.sqrt(2)
     found = []
-    for k in candidates.tolist():
-        before = np.median(logs[max(0, k - _WINDOW) : k])
-        after = np.median(logs[k + 1 : k + 1 + _WINDOW]) if k + 1 < n else before
-        if logs[k] - max(before, after) > max(math.log(_SPIKE), 6 * noise):
-            found.append(k)
-    return np.array(found, dtype=np.int64)
+    for part in np.array_split(candidates, max(1, candidates.size // 50_000)):
+        before, after = _level(losses, part, -1), _level(losses, part, 1)
+        level = np.fmax(before, after)
+        with np.errstate(over="ignore"):
+            found.append(part[losses[part] / level > factor])
+    return np.concatenate(found)
+
+
+def _level(losses: Floats, places: Ints, side: int) -> Floats:
+    """Median of the rows before (side -1) or after (side 1) each place; NaN where there are none."""
+    reach = places[:, None] + side * np.arange(1, _WINDOW + 1)
+    inside = (reach >= 0) & (reach < losses.size)
+    rows = np.where(inside, losses[np.clip(reach, 0, losses.size - 1)], np.inf)
+    rows.sort(axis=1)
+    count = inside.sum(axis=1)
+    there = np.arange(places.size)
+    middle = np.maximum(count - 1, 0)
+    rows[count == 0] = np.nan
+    low, high = rows[there, middle // 2], rows[there, (middle + 1) // 2]
+    level: Floats = low + 0.5 * (high - low)
+    return level
 
 
 def _risen(losses: Floats, factor: float) -> Ints:
@@ -244,18 +266,22 @@ def _risen(losses: Floats, factor: float) -> Ints:
     )
     with np.errstate(over="ignore"):
         rising = np.flatnonzero(blocks.max(axis=1) > factor * low) if whole else np.empty(0, np.int64)
+    if rising.size > 0.05 * len(blocks):
+        return _risen_in(losses, 0, losses.size, factor)
     starts = [*(rising * size).tolist(), *([whole] if whole < losses.size else [])]
-    found = []
-    for start in starts:
-        first = max(start - 6, 0)
-        part = losses[first : min(start + size, losses.size)]
-        six = part.copy()
-        for reach in (1, 2, 2):  # windows of 2, 4, 6
-            six[reach:] = np.minimum(six[reach:], six[:-reach].copy())
-        with np.errstate(over="ignore"):
-            risen = np.flatnonzero(part[1:] > factor * six[:-1]) + 1 + first
-        found.append(risen[risen >= start])
+    found = [_risen_in(losses, start, min(start + size, losses.size), factor) for start in starts]
     return np.concatenate(found) if found else np.empty(0, np.int64)
+
+
+def _risen_in(losses: Floats, start: int, stop: int, factor: float) -> Ints:
+    first = max(start - 6, 0)
+    part = losses[first:stop]
+    six = part.copy()
+    for reach in (1, 2, 2):  # windows of 2, 4, 6
+        six[reach:] = np.minimum(six[reach:], six[:-reach])
+    with np.errstate(over="ignore"):
+        risen = np.flatnonzero(part[1:] > factor * six[:-1]) + 1 + first
+    return risen[risen >= start]
 
 
 def _multiple(run: TidyRun) -> list[tuple[str, str]]:
@@ -373,7 +399,7 @@ def _step_units(run: TidyRun) -> list[tuple[str, str]]:
                 "tokens of one update",
             )
         ]
-    positive = steps[steps > 0]
+    positive = steps[np.searchsorted(steps, 1) :]
     if positive.size < 3 or positive[0] < 16384:
         return []
     unit = int(np.gcd.reduce(positive))

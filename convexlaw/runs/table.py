@@ -147,4 +147,21 @@ def _table(raws: list[RawRun], done: list[TidyRun], notes: list[Note]) -> RunTab
 
 
 def _repeated(words: list[str], counts: list[int]) -> Any:
-    return pd.array(words, dtype="str").repeat(counts)
+    """Repeat each word as often as its count says, as a column of text."""
+    once = pd.array(words, dtype="str")
+    if sum(counts) < 100_000 or getattr(once.dtype, "storage", "") != "pyarrow":
+        return once.repeat(counts)
+    import pyarrow
+
+    # the same column from its two buffers: repeat() takes rows one by one, a fifth of the time of a long log
+    sizes = [len(w.encode()) for w in words]
+    if sum(n > 0 for n in counts) == 1:
+        size = sizes[int(np.argmax(counts))]
+        ends = size * np.arange(sum(counts) + 1, dtype=np.int64)
+    else:
+        ends = np.concatenate(([0], np.cumsum(np.repeat(sizes, counts))))
+    data = b"".join(w.encode() * n for w, n in zip(words, counts, strict=True))
+    column = pyarrow.LargeStringArray.from_buffers(
+        len(ends) - 1, pyarrow.py_buffer(ends), pyarrow.py_buffer(data)
+    )
+    return pd.array(column, dtype="str")
