@@ -296,7 +296,8 @@ class CurveFit(Result):
         ----------
         level : float, default 0.95
         method : {"bootstrap", "profile"}
-            Percentiles of refits to resampled data, or the values whose best fit is not significantly worse.
+            Percentiles of refits to resampled data (expanded for few blocks or curves), or the values whose
+            best fit is not significantly worse.
         over : {"auto", "curves", "within"}
             Bootstrap over whole curves, or over blocks of residuals within each curve. "auto": curves where
             at least 8 are fitted, else within.

@@ -27,13 +27,38 @@ CURVES_ENOUGH = 8  # curves from which over="auto" resamples whole curves
 CHUNK = 50  # resamples between two steps of the progress bar
 
 
+def _draw_key(over: str, resamples: int, block: int, seed: int) -> str:
+    return f"{over}|{resamples}|{block}|{seed}"
+
+
+def _pieces(fit: CurveFit, key: str) -> int:
+    """Count the blocks or curves that the draws under ``key`` were made of."""
+    over, _, block, _ = key.split("|")
+    return len(fit.train) if over == "curves" else sum(-(-n // int(block)) for n in fit._state.rows)
+
+
+def tails(level: float, pieces: int) -> tuple[float, float]:
+    """Percentiles of a bootstrap over ``pieces`` blocks, curves or rows.
+
+    Plain percentiles are too narrow for few pieces by the factor between normal and t quantiles and by
+    sqrt((n - 1)/n): the level is expanded for both (Hesterberg 2015).
+    """
+    from scipy.stats import norm, t
+
+    if pieces < 3:
+        return 50 * (1 - level), 100 - 50 * (1 - level)
+    quantile = np.sqrt(pieces / (pieces - 1)) * t.ppf(0.5 * (1 + level), pieces - 1)
+    tail = 100 * float(norm.sf(quantile))
+    return tail, 100 - tail
+
+
 def _resample_within(
     problem: Problem, fitted: Array, groups: Sequence[slice], block: int, rng: np.random.Generator
 ) -> Array:
     """Losses made of the fit and moving blocks of its log residuals, a curve at a time.
 
-    A fit takes its parameters out of the residuals, mostly from their slow part, of which there are only as many
-    pieces as blocks: the residuals are widened by sqrt(blocks/(blocks - parameters)).
+    A fit takes its parameters out of the residuals, mostly from their slow part, of which there are only as
+    many pieces as blocks: the residuals are widened by sqrt(blocks/(blocks - parameters)).
     """
     y = np.empty_like(problem.y)
     blocks = sum(-(-(g.stop - g.start) // block) for g in groups)
@@ -164,8 +189,7 @@ def curve_interval(
         raise ConvexlawError(f"block = {block}: a block holds at least one row")
     draws = curve_draws(fit, where, resamples, block, seed, jobs, progress)
     key = f"bootstrap|{level!r}|{where}|{resamples}|{block}|{seed}"
-    tails = [50 * (1 - level), 100 - 50 * (1 - level)]
-    edges = np.percentile(draws, tails, axis=0)
+    edges = np.percentile(draws, tails(level, _pieces(fit, _draw_key(where, resamples, block, seed))), axis=0)
     fixed = state.fixed
     limits = {n: (float(edges[0, j]), float(edges[1, j])) for j, n in enumerate(fit.params) if n not in fixed}
     _keep(fit, key, level, method, limits)
@@ -195,7 +219,7 @@ def curve_draws(
 ) -> Array:
     """Parameters of bootstrap refits (resamples, parameters), kept for later calls."""
     state = fit._state
-    key = f"{over}|{resamples}|{block}|{seed}"
+    key = _draw_key(over, resamples, block, seed)
     if key not in state.draws:
         problem, prepared = state.needs_data(".interval(method='bootstrap') with these settings")
         theta = np.array([fit.params[q.name] for q in problem.nonlinear], dtype=np.float64)
@@ -242,16 +266,13 @@ def band(
     rates = np.asarray(lr, dtype=np.float64)
     if not state.draws:
         curve_draws(fit, _over(fit, "auto"), 1000, 10, 0, 1, None)
-    draws = next(reversed(state.draws.values()))
+    key, draws = next(reversed(state.draws.items()))
+    draws = thinned(fit.law, draws)
     sizes = check_batch(state, rates, batch_size)
     path = RunPath.make(rates, at, sizes, state.weight_decay or 0.0, state.init_std)
     cls = curve_law(fit.law)
     columns: Any = cls.columns([path], batch=state.batch)
     p = len(cls.linear(state.batch))
-    if (
-        cls.name == "multipower"
-    ):  # every draw costs a pass over the schedule: two hundred are enough for a band
-        draws = draws[:: max(1, len(draws) // 200)]
     values = np.empty((len(draws), path.at.size))
     for i, draw in enumerate(draws):
         with np.errstate(invalid="ignore"):
@@ -260,6 +281,5 @@ def band(
     finite = np.all(np.isfinite(values), axis=0)
     low = np.full(path.at.size, np.inf)
     high = np.full(path.at.size, np.inf)
-    tails = [50 * (1 - level), 100 - 50 * (1 - level)]
-    low[finite], high[finite] = np.percentile(values[:, finite], tails, axis=0)
+    low[finite], high[finite] = np.percentile(values[:, finite], tails(level, _pieces(fit, key)), axis=0)
     return low, high

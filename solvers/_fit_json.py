@@ -91,6 +91,7 @@ def write_curve_fit(fit: CurveFit, path: str | os.PathLike[str]) -> None:
         "fixed": state.fixed,
         "ranges": vars(state.ranges),
         "last_value": state.last_value,
+        "rows": state.rows,
         "intervals": state.intervals,
         "draws": state.draws,
         "observed": observed,
@@ -162,6 +163,7 @@ def _curve_fit(value: dict[str, Any]) -> Any:
             None if ranges["batches"] is None else tuple(map(_number, ranges["batches"])),  # type: ignore[arg-type]
         ),
         last_value=_number(value["last_value"]),
+        rows=tuple(int(n) for n in value["rows"]),
         weight_decay=None if value["weight_decay"] is None else _number(value["weight_decay"]),
         init_std=_number(value["init_std"]),
         observed={

@@ -90,6 +90,7 @@ class FitState:
     last_value: float
     weight_decay: float | None
     init_std: float
+    rows: tuple[int, ...] = ()  # fitted rows of each run
     problem: Problem | None = None
     prepared: Prepared | None = None
     data: tuple[RunData, ...] | None = None

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from convexlaw._progress import progress_bar
 from convexlaw._result import Result
 from convexlaw.errors import ConvexlawError
-from convexlaw.solvers._fit_intervals import check_level
+from convexlaw.solvers._fit_intervals import check_level, tails
 from convexlaw.theory.laws import RunPath, curve_law
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def transfer(
     progress: bool | None = None,
 ) -> Transfer:
     """Find the peak learning rate that a law thinks best at several horizons (see CurveFit.transfer)."""
-    from convexlaw.solvers._fit_intervals import _over, curve_draws, thinned
+    from convexlaw.solvers._fit_intervals import _over, _pieces, curve_draws, thinned
     from convexlaw.theory.schedules import parse
 
     check_level(level)
@@ -120,7 +120,8 @@ def transfer(
     options = [o for o in rest.split(",") if o and o.partition("=")[0].strip() not in ("steps", "peak")]
     if not state.draws:
         curve_draws(fit, _over(fit, "auto"), 1000, 10, 0, 1, None)
-    draws = thinned(fit.law, next(reversed(state.draws.values())))
+    key, draws = next(reversed(state.draws.items()))
+    draws = thinned(fit.law, draws)
     estimate = np.array(list(fit.params.values()))
     cls = curve_law(fit.law)
     p = len(cls.linear(state.batch))
@@ -152,9 +153,9 @@ def transfer(
     log_t = np.log(horizons)
     slope = float(np.polyfit(log_t, best[:, 0], 1)[0])
     slopes = np.polyfit(log_t, drawn, 1)[0]
-    tails = [50 * (1 - level), 100 - 50 * (1 - level)]
-    limits = np.percentile(np.exp(drawn), tails, axis=1)
-    ends = np.percentile(slopes, tails)
+    edges = tails(level, _pieces(fit, key))
+    limits = np.percentile(np.exp(drawn), edges, axis=1)
+    ends = np.percentile(slopes, edges)
     return Transfer(
         steps=np.array(horizons, dtype=np.float64),
         peak=np.exp(best[:, 0]),
@@ -271,9 +272,9 @@ def measured_transfer(
             again = np.polyfit(x, np.polyval(c, x) + rng.choice(pool, x.size), 2)
             drawn[i, j] = vertex(again, x)
     slopes = np.polyfit(log_t, drawn.T, 1)[0]
-    tails = [50 * (1 - level), 100 - 50 * (1 - level)]
-    limits = np.exp(np.percentile(drawn, tails, axis=0))
-    ends = np.percentile(slopes, tails)
+    outer = tails(level, pool.size)
+    limits = np.exp(np.percentile(drawn, outer, axis=0))
+    ends = np.percentile(slopes, outer)
     sentences = [
         f"At {t:.0f} steps the optimum lies at or beyond the edge of the peaks tried: try further ones."
         for t, m, (x, _) in zip(horizons, centre, fits, strict=True)

@@ -226,7 +226,7 @@ class TableFit(Result):
         state = self._state
         if method == "bootstrap":
             draws = self._draws(resamples, seed, jobs, progress)
-            edges = np.percentile(draws, [50 * (1 - level), 100 - 50 * (1 - level)], axis=0)
+            edges = np.percentile(draws, intervals.tails(level, state.loss.size), axis=0)
             limits = {n: (float(edges[0, j]), float(edges[1, j])) for j, n in enumerate(self.params)}
             key = f"bootstrap|{level!r}|{resamples}|{seed}"
         elif method == "profile":

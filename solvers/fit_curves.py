@@ -162,6 +162,7 @@ def fit_curves(
         if any(d is None for d in decays)
         else float(np.mean([d for d in decays if d is not None])),
         init_std=float(np.mean(stds)),
+        rows=tuple(g.stop - g.start for g in prepared.groups),
         problem=problem,
         prepared=prepared,
         data=tuple(data),
