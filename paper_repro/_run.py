@@ -23,6 +23,7 @@ __all__ = ["MODULES", "PaperRun", "Reproduction", "all_claims", "load", "names",
 MODULES: tuple[str, ...] = (
     "su_2017_lasso",
     "wang_2020_lasso_diagram",
+    "bu_2019_slope_amp",
     "bu_2021_slope_tradeoff",
     "defazio_2023_last_iterate",
     "bu_2026_convex_dominance",
