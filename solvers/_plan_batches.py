@@ -92,6 +92,7 @@ def forecast_batches(
     batch: ArrayLike,
     *,
     noise_scale: float | None = None,
+    weight_decay: float | None = None,
     level: float = 0.95,
 ) -> BatchForecast:
     """Predict what a batch schedule saves against one batch size at the same learning rates and samples.
@@ -104,6 +105,8 @@ def forecast_batches(
         Batch sizes, in the unit of the fitted log.
     noise_scale : float, optional
         Measured sigma^2/G^2 in samples, where the fitted runs have one batch size.
+    weight_decay : float, optional
+        For rc4; default that of the fitted runs.
     level : float
 
     Returns
@@ -145,8 +148,8 @@ def forecast_batches(
             f"{known[0]:g} to {known[1]:g}: no interval covers that."
         )
     if not fit._state.batch and noise_scale is None:
-        return _bracket(fit, rates, sizes, mean, at, level, said)
-    view = view_of(fit, noise_scale=noise_scale)
+        return _bracket(fit, rates, sizes, mean, at, weight_decay, level, said)
+    view = view_of(fit, noise_scale=noise_scale, weight_decay=weight_decay)
     static, drawn_static = view.curve(rates, mean, at)
     scheduled, drawn = view.curve(rates, sizes, at)
     limits = (math.nan, math.nan)
@@ -164,6 +167,7 @@ def _bracket(
     sizes: Array,
     mean: float,
     at: NDArray[np.intp],
+    weight_decay: float | None,
     level: float,
     said: list[str],
 ) -> BatchForecast:
@@ -173,7 +177,7 @@ def _bracket(
         told = "" if known is None else f" (the plan's mean batch size is {mean:.6g})"
         raise ConvexlawError(f"no loss can be predicted for these batch sizes{told}: {reason}")
     try:
-        view = view_of(fit, noise_scale=math.inf, draws=False)
+        view = view_of(fit, noise_scale=math.inf, weight_decay=weight_decay, draws=False)
     except ConvexlawError:
         raise ConvexlawError(f"no loss can be predicted for these batch sizes: {reason}") from None
     static, scheduled = view.curve(rates, known[0], at)[0], view.curve(rates, sizes, at)[0]

@@ -146,7 +146,7 @@ def scaling_rules(
     low_peak, high_peak = state.ranges.peaks
     start = math.sqrt(low_peak * high_peak) if from_peak is None else positive("from_peak", from_peak)
     factor = (last / first) ** PAPER
-    rows = [_peak(fit, shape, first, last, start, factor, batch_size, measured, level)]
+    rows = [_peak(fit, shape, first, last, start, factor, batch_size, weight_decay, measured, level)]
     decay = state.weight_decay if weight_decay is None else weight_decay
     if decay is not None:
         rows.append(_decay(fit, float(decay), factor))
@@ -174,6 +174,7 @@ def _peak(
     start: float,
     factor: float,
     batch_size: float | None,
+    weight_decay: float | None,
     measured: Transfer | None,
     level: float,
 ) -> dict[str, Any]:
@@ -190,7 +191,7 @@ def _peak(
         )
     ranges = fit._state.ranges
     grid = np.geomspace(ranges.peaks[0] / 64, ranges.peaks[1] * 64, _GRID)
-    view, size = view_of(fit), _middle(fit, batch_size)
+    view, size = view_of(fit, weight_decay=weight_decay), _middle(fit, batch_size)
     best = [view.best_peak(unit_schedule(shape, t), size, grid) for t in (first, last)]
     if first == last:
         moved, drawn = 1.0, None

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from convexlaw._progress import progress_bar
 from convexlaw._result import Result
 from convexlaw.errors import ConvexlawError
 from convexlaw.solvers._curve_fit import CurveFit
 from convexlaw.solvers._fit_intervals import check_level
 from convexlaw.solvers._plan_batches import BatchForecast, forecast_batches
-from convexlaw.solvers._plan_budget import Budget, Horizon, horizons
+from convexlaw.solvers._plan_budget import Budget, horizons
 from convexlaw.solvers._plan_caveats import caveats
 from convexlaw.solvers._plan_losses import View, limits_of, no_batch_reason, view_of
+from convexlaw.solvers._plan_search import Candidate, Search, horizon_row
 from convexlaw.solvers._scaling_rules import unit_schedule
 from convexlaw.theory.batch import BatchPlan
 from convexlaw.theory.batch import plan as plan_batches
@@ -40,36 +42,8 @@ SHAPES = (
     "wsd:decay=0.4",
 )
 _PEAKS = 17
+_LONG = 20_000  # steps from which planning takes seconds
 _REACH = 4.0  # peaks looked at: this far beyond the fitted ones, as far as predictions go unwarned
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A schedule that was considered, at its own best peak.
-
-    Attributes
-    ----------
-    shape : str
-    batches : {"static", "scheduled"}
-    peak, peak_low, peak_high : float
-        Best peak and its interval.
-    loss, low, high : float
-        Loss after the last update in nats, and its interval at that peak.
-    behind, behind_low, behind_high : float
-        Loss above the best candidate's, and the interval of that difference (draw by draw).
-    """
-
-    shape: str
-    batches: str
-    peak: float
-    peak_low: float
-    peak_high: float
-    loss: float
-    low: float
-    high: float
-    behind: float = 0.0
-    behind_low: float = math.nan
-    behind_high: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -160,6 +134,7 @@ def plan_run(
     noise_scale: float | None = None,
     weight_decay: float | None = None,
     level: float = 0.95,
+    progress: bool | None = None,
 ) -> RunPlan:
     """Choose shape, peak, horizon and batch sizes of a run under a budget.
 
@@ -193,6 +168,8 @@ def plan_run(
         For rc4; default that of the fitted runs.
     level : float
         Of all intervals. They hold the bootstrap draws' spread, not the failure of a law.
+    progress : bool, optional
+        True or False to force a progress bar; None shows one on a terminal where planning takes seconds.
 
     Returns
     -------
@@ -233,20 +210,22 @@ def plan_run(
     kinds = ["static"]
     if view.batch and scheduled is not False:
         kinds = ["scheduled"] if scheduled else ["static", "scheduled"]
-    search = _Search(view, chooser, grid, tuple(shapes), warmup, min_batch, max_batch, level)
-    looked = []
-    for horizon in allowed:
-        found = search.quick(horizon, kinds) if len(allowed) > 1 else None
-        looked.append((horizon, found))
+    search = Search(view, chooser, grid, tuple(shapes), warmup, min_batch, max_batch, level)
+    count = len(shapes) * len(kinds)
+    rows: list[dict[str, Any]] = []
     chosen = allowed[0]
-    if len(allowed) > 1:
-        chosen = min(looked, key=lambda pair: pair[1]["loss"] if pair[1] else math.inf)[0]
-    candidates = search.full(chosen, kinds)
+    long = fit.law in ("multipower", "tissue") or max(h.steps for h in allowed) > _LONG
+    with progress_bar(
+        "planning", count * (len(allowed) + 1), progress if progress is not None or long else False
+    ) as advance:
+        if len(allowed) > 1:
+            rows = [search.quick(horizon, kinds, advance) for horizon in allowed]
+            chosen = allowed[int(np.argmin([row["loss"] for row in rows]))]
+        candidates = search.full(chosen, kinds, advance)
     best = candidates[0]
     lr = best.peak * unit_schedule(best.shape, chosen.steps, warmup)
-    rows = [found for _, found in looked if found is not None]
     if not rows:
-        rows = [_row(chosen, best.shape, best.peak, best.loss)]
+        rows = [horizon_row(chosen, best.shape, best.peak, best.loss)]
     limits = dict(min_batch=min_batch, max_batch=max_batch, multiple_of=multiple_of)
     use = best.batches == "scheduled" or bool(scheduled)
     batch = _batches(view, lr, chosen.samples, use, stages, powers_of_two, limits)
@@ -256,7 +235,9 @@ def plan_run(
     )  # fmt: skip
     forecast = None
     if batch is not None and use:
-        forecast = forecast_batches(fit, lr, batch.batch, noise_scale=noise_scale, level=level)
+        forecast = forecast_batches(
+            fit, lr, batch.batch, noise_scale=noise_scale, weight_decay=weight_decay, level=level
+        )
     elif batch is not None and not view.batch:
         said.append(_worth(fit, view, lr, chosen.samples, limits, level))
     losses, drawn = view.losses([(lr, batch.batch if view.batch and batch is not None else None)])
@@ -298,80 +279,6 @@ def _grid(fit: CurveFit, peak: float | None, peaks: tuple[float, float] | None) 
     reach = 1.0 if fit.law == "rc4" else _REACH
     low, high = low / reach, high * reach
     return np.array([low]) if high <= 1.001 * low else np.geomspace(low, high, _PEAKS)
-
-
-def _row(horizon: Horizon, shape: str, peak: float, loss: float) -> dict[str, Any]:
-    size = math.nan if horizon.batch is None else horizon.batch
-    return {"steps": horizon.steps, "batch": size, "shape": shape, "peak": peak, "loss": loss}
-
-
-@dataclass(frozen=True)
-class _Search:
-    view: View
-    chooser: View
-    grid: Array
-    shapes: tuple[str, ...]
-    warmup: float
-    min_batch: float
-    max_batch: float | None
-    level: float
-
-    def quick(self, horizon: Horizon, kinds: list[str]) -> dict[str, Any]:
-        """Best candidate of a horizon, by the estimate alone."""
-        found = [
-            (self._peak(unit, sizes, drawn=False), shape)
-            for shape, _, unit, sizes in self._settings(horizon, kinds)
-        ]
-        (peak, loss, _), shape = min(found, key=lambda pair: pair[0][1])
-        return _row(horizon, shape, peak, loss)
-
-    def full(self, horizon: Horizon, kinds: list[str]) -> list[Candidate]:
-        """All candidates of a horizon by predicted loss, with intervals."""
-        settings = list(self._settings(horizon, kinds))
-        peaks = [self._peak(unit, sizes, drawn=True) for _, _, unit, sizes in settings]
-        runs = [(p[0] * unit, sizes) for p, (_, _, unit, sizes) in zip(peaks, settings, strict=True)]
-        losses, drawn = self.view.losses(runs)
-        order = np.argsort(losses, kind="stable")
-        first = int(order[0])
-        out = []
-        for i in map(int, order):
-            shape, kind, _, _ = settings[i]
-            each = peaks[i][2]
-            span = (math.nan, math.nan) if each is None else limits_of(each, self.level)
-            limits, apart = (math.nan, math.nan), (math.nan, math.nan)
-            if drawn is not None:
-                limits = limits_of(drawn[:, i], self.level)
-                apart = limits_of(drawn[:, i] - drawn[:, first], self.level)
-            behind = float(losses[i] - losses[first])
-            out.append(Candidate(shape, kind, peaks[i][0], *span, float(losses[i]), *limits, behind, *apart))
-        return out
-
-    def _settings(self, horizon: Horizon, kinds: list[str]) -> Any:
-        middle = math.sqrt(self.grid[0] * self.grid[-1])
-        for shape in self.shapes:
-            unit = unit_schedule(shape, horizon.steps, self.warmup)
-            for kind in kinds:
-                sizes: Any = horizon.batch
-                if kind == "scheduled":
-                    rates, sigma = self.view.noise(middle * unit)
-                    sizes = plan_batches(
-                        rates, horizon.samples or 0.0, sigma=sigma, min_batch=self.min_batch,
-                        max_batch=self.max_batch, integer=False,
-                    ).batch  # fmt: skip
-                yield shape, kind, unit, sizes
-
-    def _peak(self, unit: Array, sizes: Any, *, drawn: bool) -> tuple[float, float, Array | None]:
-        if self.grid.size == 1:
-            peak = float(self.grid[0])
-            loss = math.nan if drawn else float(self.view.bare().losses([(peak * unit, sizes)])[0][0])
-            return peak, loss, None
-        chooser = self.chooser if drawn else self.chooser.bare()
-        if chooser.batch and sizes is None:
-            raise ConvexlawError("peak_fit tells batch sizes apart: give batch_size or samples too")
-        peak, loss, each = chooser.best_peak(unit, sizes if chooser.batch else None, self.grid)
-        if self.chooser is not self.view and not drawn:
-            loss = float(self.view.bare().losses([(peak * unit, sizes)])[0][0])
-        return peak, loss, each
 
 
 def _batches(

@@ -319,6 +319,10 @@ def test_what_to_trust_of_the_peak_is_said(fit, one):
     assert {c.shape: c.peak for c in mixed.candidates} == pytest.approx(chosen)
     assert mixed.loss == pytest.approx(final(clocked, mixed.lr), rel=1e-12)
     assert "rc4" not in mixed.sentences[0]
+    more = plan_run(clocked, steps=700, shapes=("wsd",), weight_decay=1.0, scheduled=True)
+    longer = np.append(more.lr, more.lr[-1])
+    assert more.loss == pytest.approx(clocked.predict(longer, at=[700], weight_decay=1.0)[0], rel=1e-12)
+    assert more.forecast.static[-1] == pytest.approx(more.loss, rel=1e-12)
     other = fitted(log(runs=ONE), "cvx4", resamples=20)
     assert "How well cvx4 picks peaks was not measured" in plan_run(other, steps=700).sentences[0]
     held = plan_run(fit, steps=700, batch_size=32, peak=1e-3)
