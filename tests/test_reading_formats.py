@@ -421,3 +421,25 @@ def test_a_plot_of_every_kind_of_run(tmp_path: Path) -> None:
     lines = table.plot(y="lr", log=True).get_lines()
     assert [tuple(line.get_ydata()) for line in lines] == [tuple(RATES), tuple(RATES)]
     plt.close("all")
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "frame"])
+def test_the_frame_is_the_readers_own(kind: str, tmp_path: Path) -> None:
+    given = rows()
+    path = tmp_path / "log.txt"
+    if kind != "frame":
+        path.write_bytes(WRITERS[kind]())
+    read = read_runs(given if kind == "frame" else path)
+    before = read.dense_lr(read.runs[0])
+    for column, value in (
+        ("step", 0),
+        ("lr", 5.0),
+        ("loss", 5.0),
+        ("batch_size", 1.0),
+        ("tokens", 2.0),
+        ("grad_norm", 3.0),
+    ):
+        read.frame.loc[0, column] = value
+    assert read.frame.loc[0, ["lr", "loss"]].tolist() == [5.0, 5.0]
+    pd.testing.assert_frame_equal(given, rows())
+    np.testing.assert_array_equal(read.dense_lr(read.runs[0]), before)

@@ -70,7 +70,7 @@ def to_numbers(
         Cells that are no numbers: column, how many, the first of them and where.
     """
     if cells.dtype.kind in "iuf" and not isinstance(cells.dtype, pd.api.extensions.ExtensionDtype):
-        return cells.to_numpy(np.float64), np.zeros(len(cells), dtype=bool)
+        return cells.to_numpy(np.float64, copy=True), np.zeros(len(cells), dtype=bool)
     if cells.dtype.kind == "b":
         raise ConvexlawError(
             f"{label}: column {printable(name, 40)!r} holds True and False, not numbers; rename or remove it"

@@ -81,7 +81,7 @@ def _concatenated(members: Sequence[RawRun]) -> RawRun:
         first.source,
         {},
         first.kind,
-        place=first.place,
+        place="row",
         named=first.named,
         listed=first.listed,
         path=first.path,
@@ -159,8 +159,9 @@ def _begins(whole: RawRun, part: RawRun) -> bool:
 
 def _name(runs: list[RawRun]) -> None:
     """Give every run a name of its own: by file, then by as much of the path as it takes, then by number."""
+    base = {id(run): printable(run.name) or "run" for run in runs}
     for run in runs:
-        run.name = printable(run.name) or "run"
+        run.name = base[id(run)]
     for depth in (1, 2, 3, 4, 0):
         counts: dict[str, int] = {}
         for run in runs:
@@ -172,13 +173,12 @@ def _name(runs: list[RawRun]) -> None:
             parts = PurePath(run.path).parts
             if depth and parts:
                 tail = "/".join(parts[-depth:])
-                run.meta.setdefault("_base", run.name)
-                run.name = f"{run.meta['_base']} ({printable(tail)})" if run.named else printable(tail)
+                run.name = f"{base[id(run)]} ({printable(tail)})" if run.named else printable(tail)
     used: set[str] = set()
     for run in runs:
-        base, k = run.name, 2
+        name, k = run.name, 2
         while run.name in used:
-            run.name, k = f"{base} ({k})", k + 1
+            run.name, k = f"{name} ({k})", k + 1
         used.add(run.name)
 
 

@@ -57,6 +57,7 @@ class RunTable(Result):
     meta: dict[str, dict[str, Any]] = field(default_factory=dict)
     _points: dict[str, Stream] = field(default_factory=dict, repr=False)
     _schedules: dict[str, Floats] = field(default_factory=dict, repr=False)
+    _guards: list[pd.Series[Any]] = field(default_factory=list, repr=False)
 
     _figure: ClassVar[str] = "runs:plot_runs"
 

@@ -75,6 +75,15 @@ def _dialect_note(text: Text, source: Source) -> list[tuple[str, str]]:
     return [("dialect", f"read with {listed(said)}")] if said else []
 
 
+def _own(values: Floats) -> Floats:
+    """Make a parsed column writable: its frame is let go, so the guard of pandas guards nothing."""
+    try:
+        values.flags.writeable = True
+    except ValueError:
+        return values.copy()
+    return values
+
+
 def _zeros_and_ones(values: Floats) -> bool:
     """Tell a column that may have held True and False, from its first cells where they say enough."""
     for part in (values[:8], values):
@@ -110,7 +119,7 @@ class CsvTable:
             else None
         )
         if table is not None:
-            self._floats |= {p: table[p].to_numpy() for p in numbers}
+            self._floats |= {p: _own(table[p].to_numpy()) for p in numbers}
             self._rows = len(table)
         elif numbers:
             texts = wanted

@@ -185,7 +185,7 @@ def _divergence(run: TidyRun) -> tuple[list[tuple[str, str]], list[tuple[int, in
 
 
 def _ever_high(losses: Floats) -> bool:
-    """Tell whether any loss is above 1.5 times the lowest so far; blocks where none can be are passed over."""
+    """Tell whether any loss is above 1.5 times the lowest so far; blocks that cannot hold one are skipped."""
     size = 256
     whole = losses.size // size * size
     blocks = losses[:whole].reshape(-1, size)

@@ -21,6 +21,9 @@ from convexlaw.runs.suspects import examine
 
 __all__ = ["RunTable", "read_runs"]
 
+# pandas 3 copies a shared column when it is written to, as long as its other holder lives
+_COPIES_ON_WRITE = int(pd.__version__.split(".")[0]) >= 3
+
 
 def read_runs(
     source: Any,
@@ -134,15 +137,25 @@ def _table(raws: list[RawRun], done: list[TidyRun], notes: list[Note]) -> RunTab
             d.columns[column] if column in d.columns else np.full(n, np.nan)
             for d, n in zip(done, sizes, strict=True)
         ]
-        data[column] = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        data[column] = parts[0] if len(parts) == 1 and parts[0].flags.writeable else np.concatenate(parts)
+    # logged rates and their steps may be the columns themselves: an edit of the frame must leave them as
+    # logged
+    guards = []
+    for column in ("step", "lr"):
+        if _COPIES_ON_WRITE:
+            data[column] = pd.Series(data[column], copy=False)
+            guards.append(data[column])
+        else:
+            data[column] = data[column].copy()
     every: list[str] = [*(n for n in notes if not n.run)]
     for d in done:
         every += [*d.notes, *(n for n in notes if n.run == d.name)]
     return RunTable(
         pd.DataFrame(data, copy=False),
         every,
-        {d.name: {"source": r.source, "format": r.kind, **d.meta} for r, d in zip(raws, done, strict=True)},
+        {d.name: {**d.meta, "source": r.source, "format": r.kind} for r, d in zip(raws, done, strict=True)},
         {d.name: d.side.get("lr", (np.empty(0, np.int64), np.empty(0))) for d in done},
+        _guards=guards,
     )
 
 
