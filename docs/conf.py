@@ -36,7 +36,7 @@ suppress_warnings = ["config.cache"]
 nitpicky = True
 # a type in a signature or a base class of another project has no page here (intersphinx would need a network)
 nitpick_ignore_regex = [("py:.*", r"(?!convexlaw\b)[\w.]+\.\w+"), ("py:class", r"[A-Za-z]\w*")]
-default_role = None
+default_role = "autolink"
 highlight_language = "none"
 
 autosummary_generate = True
@@ -47,6 +47,7 @@ autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 viewcode_line_numbers = True
+toc_object_entries = False
 
 html_theme = "alabaster"
 html_title = f"convexlaw {release}"
@@ -61,7 +62,7 @@ html_theme_options = {
     "fixed_sidebar": True,
     "sidebar_collapse": True,
     "show_powered_by": False,
-    "page_width": "1060px",
+    "page_width": "940px",
     "sidebar_width": "230px",
     "font_family": "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif",
     "head_font_family": "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif",
@@ -82,7 +83,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_signature": False,
     "show_memory": False,
-    "min_reported_time": 10_000,
+    "write_computation_times": False,
     "image_scrapers": ("matplotlib",),
     "matplotlib_animations": False,
     "capture_repr": ("_repr_html_", "__repr__"),

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-PAGES = sorted([DOCS / "index.rst", *(DOCS / "guides").glob("*.rst")])
+PAGES = sorted([*DOCS.glob("[a-r]*.rst"), *DOCS.glob("guides/*.rst")])  # without what the gallery writes (sg_)
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?", re.IGNORECASE)
 
 

@@ -1,37 +1,50 @@
-"""Directive ``command-help``: the help of a command of convexlaw, printed by the command itself."""
+"""Directive ``command-help``: what every command of convexlaw prints for ``--help``, a section each."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 
-class CommandHelp(SphinxDirective):
-    """``.. command-help:: fit curve`` shows what ``convexlaw fit curve --help`` prints."""
+def _commands(command: Any, context: Any, names: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield (names, help) of ``command`` and of those below it; groups have no page of their own."""
+    below = getattr(command, "commands", {})
+    if not names or not below:
+        yield names, command.get_help(context)
+    for name, child in sorted(below.items()):
+        inner = command.context_class(child, info_name=name, parent=context)
+        inner.terminal_width = inner.max_content_width = 92
+        yield from _commands(child, inner, (*names, name))
 
-    optional_arguments = 1
-    final_argument_whitespace = True
+
+class CommandHelp(SphinxDirective):
+    """``.. command-help::`` shows the help of all commands."""
 
     def run(self) -> list[nodes.Node]:
-        """Return one literal block."""
+        """Return the help of the program, then a section for each command."""
         import typer
 
         from convexlaw.cli import app
 
-        names = self.arguments[0].split() if self.arguments else []
-        command = typer.main.get_command(app)
-        context = command.make_context("convexlaw", ["--help"], resilient_parsing=True)
-        for name in names:
-            found = getattr(command, "commands", {}).get(name)
-            if found is None:
-                raise self.error(f"convexlaw has no command {' '.join(names)}")
-            command = found
-            context = command.context_class(command, info_name=name, parent=context)
+        top = typer.main.get_command(app)
+        context = top.make_context("convexlaw", ["--help"], resilient_parsing=True)
         context.terminal_width = context.max_content_width = 92
-        text = command.get_help(context)
-        shown = " ".join(["$ convexlaw", *names, "--help"])
-        return [nodes.literal_block(text, f"{shown}\n{text}", language="none")]
+        out: list[nodes.Node] = []
+        for names, text in _commands(top, context, ()):
+            shown = " ".join(["$ convexlaw", *names, "--help"])
+            block = nodes.literal_block(text, f"{shown}\n{text}", language="none")
+            if not names:
+                out.append(block)
+                continue
+            section = nodes.section(ids=["convexlaw-" + "-".join(names)])
+            section += nodes.title(text=" ".join(names))
+            section += block
+            out.append(section)
+        return out
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -57,8 +57,15 @@ def _signature(app: Sphinx, what: str, name: str, obj: Any, options: Any, args: 
     return f"({', '.join(kept)})", result
 
 
+def _skip(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
+    """Leave out what a class inherits from other projects: it is documented there."""
+    home = getattr(obj, "__module__", None) or getattr(getattr(obj, "fget", None), "__module__", None)
+    return True if isinstance(home, str) and not home.startswith("convexlaw") else None
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the hooks, before numpydoc's."""
     app.connect("autodoc-process-docstring", _read, priority=100)
+    app.connect("autodoc-skip-member", _skip)
     app.connect("autodoc-process-signature", _signature, priority=100)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

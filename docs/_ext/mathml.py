@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import re
+
 from docutils import nodes
 from docutils.utils.math import latex2mathml
 from sphinx.application import Sphinx
 from sphinx.writers.html5 import HTML5Translator
 
 
+def _mathml(node: nodes.math | nodes.math_block, block: bool) -> str:
+    """Bars are fences: without this a browser spaces them like operators."""
+    text = latex2mathml.tex2mathml(node.astext(), as_block=block)
+    return re.sub(r"<mo[^>]*>\|</mo>", '<mo lspace="0" rspace="0" stretchy="false">|</mo>', text)
+
+
 def _inline(self: HTML5Translator, node: nodes.math) -> None:
-    self.body.append(latex2mathml.tex2mathml(node.astext(), as_block=False))
+    self.body.append(_mathml(node, False))
     raise nodes.SkipNode
 
 
 def _block(self: HTML5Translator, node: nodes.math_block) -> None:
-    self.body.append(f'<div class="formula">{latex2mathml.tex2mathml(node.astext(), as_block=True)}</div>\n')
+    self.body.append(f'<div class="formula">{_mathml(node, True)}</div>\n')
     raise nodes.SkipNode
 
 
