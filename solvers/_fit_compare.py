@@ -53,8 +53,11 @@ class Comparison(Result):
     _figure: ClassVar[str] = "fits:plot_comparison"
 
     def to_frame(self) -> pd.DataFrame:
-        """Return law, mae, se, curve_mae, horizon_mae, ratio (to the best), ratio_low, ratio_high, failed."""
-        return self._table.copy()
+        """Return the rows described in CurveFit.compare."""
+        frame = self._table.copy()
+        frame["winner"] = frame["law"] == (self.winner or "")
+        frame.attrs["sentence"] = self.sentence
+        return frame
 
     def __str__(self) -> str:
         lines = [f"{'law':<11}{'MAE':>10}{'+-':>10}{'curves':>10}{'horizons':>10}   ratio to best [95 %]"]

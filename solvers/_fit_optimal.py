@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,10 @@ class Optimal(Result):
     exponent: float
     exponent_interval: tuple[float, float]
     level: float
+
+    def __iter__(self) -> Iterator[float]:
+        """Unpack as ``N, D``."""
+        return iter((self.N, self.D))
 
     def __str__(self) -> str:
         def line(name: str, value: float, limits: tuple[float, float]) -> str:

@@ -35,8 +35,11 @@ def table_of(law, noise=1e-3, texts=TEXTS, **constants):
 
 def test_the_law_that_made_the_data_wins():
     fit = fit_curves(table_of(RC4(2.0, 0.5, 60.0, 0.5), weight_decay=0.1), weight_decay=0.1)
-    found = fit.compare(["rc4", "cd3", "averaged"])
+    found = fit.comparison(["rc4", "cd3", "averaged"])
     assert found.winner == "rc4"
+    table = fit.compare(["rc4", "cd3", "averaged"])
+    assert list(table["law"][table["winner"]]) == ["rc4"]
+    assert table.attrs["sentence"] == found.sentence
     assert "beats every other law" in found.sentence
     frame = found.to_frame().set_index("law")
     assert frame.index[0] == "rc4"
@@ -50,15 +53,16 @@ def test_the_law_that_made_the_data_wins():
 def test_no_winner_among_laws_that_are_the_same():
     # with q = 0 data cvx4 and cb4 are all but one law
     fit = fit_curves(table_of(CVX4q(2.0, 0.5, 20.0, 0.45), noise=4e-3), "cvx4q")
-    found = fit.compare(["cvx4", "cb4"])
+    found = fit.comparison(["cvx4", "cb4"])
     assert found.winner is None
     assert "no winner" in found.sentence
+    assert not found.to_frame()["winner"].any()
 
 
 def test_errors_are_those_of_fits_made_by_hand():
     table = table_of(CVX4q(2.0, 0.5, 20.0, 0.45))
     fit = fit_curves(table, "cvx4q")
-    cells = fit.compare(["cvx4q", "cd3"]).cells
+    cells = fit.comparison(["cvx4q", "cd3"]).cells
     names = list(table.runs)
     one = fit_curves(table, "cvx4q", train=names[1:]).score("r0").iloc[0]
     row = cells[(cells.law == "cvx4q") & (cells.kind == "curve") & (cells.run == "r0")].iloc[0]
@@ -67,7 +71,7 @@ def test_errors_are_those_of_fits_made_by_hand():
     row = cells[(cells.law == "cd3") & (cells.kind == "horizon") & (cells.run == "r4")].iloc[0]
     assert row["mae"] == pytest.approx(short["mae"], rel=1e-6)
     # standard error over runs of the mean over runs
-    frame = fit.compare(["cvx4q", "cd3"]).to_frame().set_index("law")
+    frame = fit.comparison(["cvx4q", "cd3"]).to_frame().set_index("law")
     by_run = cells[cells.law == "cd3"].groupby(["kind", "run"])["mae"].mean().groupby("run").mean()
     assert frame.loc["cd3", "mae"] == pytest.approx(by_run.mean())
     assert frame.loc["cd3", "se"] == pytest.approx(by_run.std(ddof=1) / np.sqrt(6))
@@ -80,8 +84,8 @@ def test_held_out_runs_are_never_touched():
     lr = {f"r{i}": parse(t) for i, t in enumerate(TEXTS)}
     spoiled = read_runs(frame[["run", "step", "loss"]], schedule=lr)
     train = [f"r{i}" for i in range(5)]
-    one = fit_curves(table, "cvx4q", train=train).compare(["cvx4q", "cd3"])
-    two = fit_curves(spoiled, "cvx4q", train=train).compare(["cvx4q", "cd3"])
+    one = fit_curves(table, "cvx4q", train=train).comparison(["cvx4q", "cd3"])
+    two = fit_curves(spoiled, "cvx4q", train=train).comparison(["cvx4q", "cd3"])
     pd.testing.assert_frame_equal(one.cells, two.cells)
     assert "r5" not in set(one.cells["run"])
 
@@ -93,7 +97,7 @@ def test_folds_of_one_length_cut_the_steps():
     assert [f.kind for f in folds] == ["horizon"]
     first = folds[0].train[0].losses["train"][0].max()
     assert first < folds[0].test[0].losses["train"][0].min()
-    found = fit.compare(["cvx4q", "cd3"])
+    found = fit.comparison(["cvx4q", "cd3"])
     assert found.winner is None
     assert "2 test runs are too few" in found.sentence
 
@@ -101,7 +105,7 @@ def test_folds_of_one_length_cut_the_steps():
 def test_a_law_that_cannot_be_fitted_is_counted():
     table = table_of(CD3(2.0, 0.05, 10.0), texts=TEXTS[:3])
     fit = fit_curves(table, "cd3")
-    found = fit.compare(["cd3", "rc4"])  # the weight decay is not known
+    found = fit.comparison(["cd3", "rc4"])  # the weight decay is not known
     frame = found.to_frame().set_index("law")
     assert frame.loc["rc4", "failed"] > 0
     assert np.isnan(frame.loc["rc4", "mae"])
@@ -111,9 +115,9 @@ def test_a_law_that_cannot_be_fitted_is_counted():
 def test_bad_comparisons_are_refused():
     fit = fit_curves(table_of(CD3(2.0, 0.05, 10.0), texts=TEXTS[:3]), "cd3")
     with pytest.raises(ConvexlawError, match="at least two laws"):
-        fit.compare(["cd3"])
+        fit.comparison(["cd3"])
     with pytest.raises(ConvexlawError, match="cvx9"):
-        fit.compare(["cd3", "cvx9"])
+        fit.comparison(["cd3", "cvx9"])
 
 
 def test_transfer_of_the_literal_bound_is_its_closed_form():

@@ -69,6 +69,7 @@ def test_what_needs_the_logs_says_so(saved):
         lambda: back.interval(resamples=31),
         lambda: back.interval(method="profile"),
         back.compare,
+        back.comparison,
     ):
         with pytest.raises(ConvexlawError, match="loaded from a file"):
             call()

@@ -65,6 +65,9 @@ def test_a_fit_predicts_its_table(law):
     assert best.exponent_interval[0] < best.exponent < best.exponent_interval[1]
     assert str(fit).count("\n") < 12
     assert str(best).count("\n") < 12
+    N, D = best
+    assert (N, D) == (best.N, best.D)
+    assert 6 * N * D == pytest.approx(1e20)
     assert fit.plot().get_xlabel() == "D (tokens)"
 
 
