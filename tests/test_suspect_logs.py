@@ -320,3 +320,20 @@ def test_a_sampled_history_says_where_the_rest_is() -> None:
 def test_one_row_a_run_is_a_table_of_final_losses() -> None:
     frame = pd.DataFrame({"run": ["a", "b", "c"], "step": [100, 200, 300], "loss": [3.0, 2.9, 2.8]})
     assert "every run has one row" in read_runs(frame).notes[0]
+
+
+def test_a_mean_over_an_epoch_is_told() -> None:
+    frame = pd.DataFrame({"step": [99, 199], "train_loss_epoch": [3.0, 2.5], "val_loss": [3.1, 2.6]})
+    assert told(read_runs(frame), "averaged") == [
+        "each training loss is the mean over an epoch: no curve within it is known"
+    ]
+
+
+def test_hugging_face_curves_state_their_windows() -> None:
+    frame = pd.DataFrame({"train/global_step": [10, 20, 30, 50], "train/loss": [3.0, 2.5, 2.2, 2.0]})
+    assert told(read_runs(frame), "averaged") == [
+        "each training loss is the mean over the 10 to 20 steps since the row before up to its step "
+        "(Hugging Face averages between logs)"
+    ]
+    every = frame.assign(**{"train/global_step": [1, 2, 3, 4]})
+    assert told(read_runs(every), "averaged") == []

@@ -12,9 +12,8 @@ __all__ = ["placed"]
 
 def _rise(own: Ints, given: Floats, least: int) -> float | None:
     """Return the step at which a line through the first rates of a warmup crosses zero; None without one."""
-    first = int(
-        np.argmax(given > 0)
-    )  # a zero at step 0 may be the start of the line or what stands for update -1
+    # a zero at step 0 may be the start of the line or what stands for update -1
+    first = int(np.argmax(given > 0))
     own, given = own[first:], given[first:]
     if own.size < least or not 0 < given[0] < given[1]:
         return None

@@ -80,6 +80,8 @@ def runs_of_table(
         whole.kind = "wandb_history"
         remarks = [*(r for r in remarks if not r[1].startswith("step ")), *history]
     whole.notes += remarks
+    if "loss" in chosen and normal(table.header[chosen["loss"]]).endswith("loss_epoch"):
+        whole.note("averaged", "each training loss is the mean over an epoch: no curve within it is known")
     keys = _keys(whole, table, chosen)
     if "split" in chosen:
         keep = _part_by_split(whole, table.words(chosen["split"]))

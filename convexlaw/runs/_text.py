@@ -179,6 +179,7 @@ class Text:
         count, tail = -head.count(dialect.delimiter.encode()), b""
         with self.open() as file:
             while chunk := file.read(1 << 20):
+                self._refuse_zeros(chunk)
                 count += int(np.count_nonzero(np.frombuffer(chunk, np.uint8) == mark))
                 tail = chunk[-64:]
         if count != rows * (len(dialect.header) - 1):
@@ -186,6 +187,12 @@ class Text:
         if not tail.endswith((b"\n", b"\r")):
             self.notes += no_line_end(tail.decode(errors="replace"))
         return True
+
+    def _refuse_zeros(self, chunk: bytes) -> None:
+        if b"\0" in chunk:
+            raise ConvexlawError(
+                f"{self.label}: zero bytes in what looks like a table; it is damaged, copy it again"
+            )
 
     def _closed(self) -> bool:
         with self.open() as file:
@@ -212,10 +219,7 @@ class Text:
                 file.readline()
             while even and (chunk := file.read(1 << 22)):
                 chunk += file.readline()
-                if b"\0" in chunk:
-                    raise ConvexlawError(
-                        f"{self.label}: zero bytes in what looks like a table; it is damaged, copy it again"
-                    )
+                self._refuse_zeros(chunk)
                 end = chunk.rfind(b"\n") + 1
                 tail = chunk[end:]
                 marks = chunk[:end].translate(None, rest)

@@ -57,20 +57,17 @@ def read_chart(
         No column of a loss or a learning rate, or an axis that does not count updates.
     """
     found: dict[str, dict[str, Floats]] = {}
-    unknown: dict[str, None] = {}
+    metrics: dict[str, None] = {}
     for column, name in enumerate(header[1:], 1):
         owner, metric, bound = _parts(name)
+        metrics[printable(metric, 40)] = None
         role = metric_role(metric)
         if role is None or role[0] not in _KEPT:
-            unknown[printable(metric, 40)] = None
             continue
         key = f"{role[0]}_{bound}" if bound else role[0]
         found.setdefault(printable(owner), {}).setdefault(key, numbers(column))
     if not any(c in columns for columns in found.values() for c in ("loss", "val_loss", "lr")):
-        raise NotALog(
-            f"{label}: a chart of {listed(unknown) or 'nothing known'}; export the chart of a loss or a "
-            f"learning rate"
-        )
+        raise NotALog(f"{label}: a chart of {listed(metrics)}; export the chart of a loss or a learning rate")
     axis = metric_role(header[0])
     first = numbers(0)
     runs = []
@@ -90,8 +87,8 @@ def read_chart(
         data["line"] = lines if lines is not None else np.arange(1, first.size + 1)
         run = RawRun(name, label, data, "wandb_chart", place=place, group=f"chart:{name}", named=True)
         _bounds(run, own)
-        metrics = [c for c in data if c not in ("step", "line", "tokens")]
-        run.keep(np.logical_or.reduce([~np.isnan(run.columns[c]) for c in metrics]))
+        logged = [c for c in data if c not in ("step", "line", "tokens")]
+        run.keep(np.logical_or.reduce([~np.isnan(run.columns[c]) for c in logged]))
         runs.append(run)
     return runs
 
