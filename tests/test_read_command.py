@@ -171,3 +171,28 @@ def test_names_cannot_write_on_the_terminal(capsys: pytest.CaptureFixture[str], 
     assert "\x1b" not in out
     assert "\x07" not in out
     assert "[bold]evil" in out
+
+
+def test_a_schedule_in_the_header_lines_is_taken_as_the_fits_take_it(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    lr = np.minimum(1, (100 - np.arange(100)) / 20) * 1e-3
+    rows = "".join(f"{t},{float(lr[t])!r},3.0\n" for t in range(0, 100, 25))
+    (tmp_path / "log.csv").write_text(f"# schedule: wsd:steps=100,peak=1e-3,decay=0.2\nstep,lr,loss\n{rows}")
+    _, out, _ = run(capsys, str(tmp_path), "--json")
+    kinds = [note["kind"] for note in json.loads(out)["runs"][0]["notes"]]
+    assert "own_schedule" in kinds
+    assert "lr_gaps" not in kinds
+
+
+def test_sentences_name_the_options_of_the_command(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    steps = np.arange(0, 100, 10)
+    for seed in range(2):
+        frame = pd.DataFrame({"step": steps, "loss": 12.0, "val_loss": 3.0})
+        frame.to_csv(tmp_path / f"a_seed{seed}.csv", index=False)
+    _, out, _ = run(capsys, str(tmp_path))
+    assert "pass --schedule (one learning rate a step) before fitting" in out
+    assert "--pool-seeds makes one run 'a' of them" in out
+    assert "pass --loss-scale 4 to divide it" in out
