@@ -245,6 +245,8 @@ def test_the_whole_folder(shared: Path) -> None:
     assert "the same 21 rows as european.csv: leave one of them out of a fit" in read.notes_for(
         "european.parquet"
     )
+    merged = "the same 24 rows as trainer_state: leave one of them out of a fit"
+    assert merged in read.notes_for("trainer_state_resume")
     for name in ("offset", "spikes", "wandb_history"):
         alone = read_runs(shared / "fixtures" / f"{name}.csv")
         pd.testing.assert_frame_equal(read.select(name).frame, alone.frame, check_exact=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Sequence
 from pathlib import PurePath
@@ -11,7 +10,7 @@ import numpy as np
 
 from convexlaw.runs._raw import NotALog, Note, RawRun, listed, plural, printable
 
-__all__ = ["gather", "same_rows"]
+__all__ = ["gather"]
 
 _LOSSES = ("loss", "val_loss")
 _CHECKPOINT = re.compile(r"^checkpoint-\d+$")
@@ -180,19 +179,3 @@ def _name(runs: list[RawRun]) -> None:
         while run.name in used:
             run.name, k = f"{name} ({k})", k + 1
         used.add(run.name)
-
-
-def same_rows(runs: Sequence[RawRun]) -> list[tuple[RawRun, RawRun]]:
-    """Find runs that hold the same rows as an earlier one: (run, the earlier one)."""
-    seen: dict[bytes, RawRun] = {}
-    found = []
-    for run in runs:
-        digest = hashlib.blake2b(digest_size=16)
-        for column in ("step", "loss", "val_loss", "lr"):
-            digest.update(np.ascontiguousarray(run.values(column)).tobytes())
-        key = digest.digest()
-        if key in seen:
-            found.append((run, seen[key]))
-        else:
-            seen[key] = run
-    return found

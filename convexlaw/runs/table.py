@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any
@@ -11,7 +12,6 @@ import pandas as pd
 
 from convexlaw.errors import ConvexlawError
 from convexlaw.runs import _seeds
-from convexlaw.runs._gather import same_rows
 from convexlaw.runs._late import placed
 from convexlaw.runs._raw import Note, RawRun, listed, plural
 from convexlaw.runs._reading import raw_runs
@@ -79,14 +79,10 @@ def read_runs(
             run.notes += [Note(run.name, kind, text) for kind, text in said]
         run.notes += [Note(run.name, kind, text) for kind, text in examine(run, raw.kind)]
         done.append(run)
-    for raw, earlier in same_rows(raws) if len(raws) > 1 else ():
-        notes.append(
-            Note(
-                raw.name,
-                "same_rows",
-                f"the same {plural(len(raw), 'row')} as {earlier.name}: leave one of them out of a fit",
-            )
-        )
+    for run, earlier in _same_rows(done):
+        rows = plural(run.columns["step"].size, "row")
+        text = f"the same {rows} as {earlier.name}: leave one of them out of a fit"
+        notes.append(Note(run.name, "same_rows", text))
     if len(done) > 1 and all(d.columns["step"].size == 1 for d in done):
         notes.append(
             Note(
@@ -121,6 +117,21 @@ def _scale_for(scale: Any, run: str) -> float:
             f"loss_scale = {scale!r} for run {run!r} must be a finite number > 0 (losses are divided by it)"
         )
     return value
+
+
+def _same_rows(runs: list[TidyRun]) -> list[tuple[TidyRun, TidyRun]]:
+    """Find runs that hold the same rows as an earlier one: (run, the earlier one)."""
+    seen: dict[bytes, TidyRun] = {}
+    found = []
+    for run in runs if len(runs) > 1 else ():
+        digest = hashlib.blake2b(digest_size=16)
+        rates = run.columns.get("lr", np.empty(0))
+        for values in (run.columns["step"], run.columns["loss"], rates, np.array([run.val[0].size])):
+            digest.update(np.ascontiguousarray(values).tobytes())
+        earlier = seen.setdefault(digest.digest(), run)
+        if earlier is not run:
+            found.append((run, earlier))
+    return found
 
 
 def _table(raws: list[RawRun], done: list[TidyRun], notes: list[Note]) -> RunTable:
