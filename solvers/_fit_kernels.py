@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["curvature", "inner", "objective"]
+__all__ = ["curvature", "damped_step", "inner", "objective", "project"]
 
 
 @njit(cache=True)
@@ -190,3 +190,62 @@ def curvature(X, dX, z, w, c, kappa, link, delta, tail):  # type: ignore[no-unty
         for b in range(a):
             H[b, a] = H[a, b]
     return g, H, J, psi
+
+
+@njit(cache=True)
+def project(g, H, c, held, slope, first, second):  # type: ignore[no-untyped-def]
+    """Gradient and Hessian by the search coordinates with c eliminated, and dc/dcoordinates.
+
+    ``slope``: derivative of theta by its coordinate; ``first``, ``second``: of the priors by the coordinates.
+    """
+    p = c.size
+    m = slope.size
+    A = np.empty((p, p))
+    size = np.ones(p)
+    free = np.empty(p, np.bool_)
+    for a in range(p):
+        free[a] = (not held[a]) and c[a] > 0.0
+        size[a] = np.sqrt(max(H[a, a], 1e-300))
+    for a in range(p):
+        for b in range(p):
+            A[a, b] = H[a, b] / (size[a] * size[b])
+        A[a, a] += 1e-12
+    gradient = np.empty(m)
+    reduced = np.empty((m, m))
+    dc = np.zeros((p, m))
+    B = np.empty((m, p))
+    for k in range(m):
+        gradient[k] = g[p + k] * slope[k] + first[k]
+        for a in range(p):
+            B[k, a] = H[p + k, a] * slope[k] / size[a]
+    for k in range(m):
+        move, good = _solve(A, -B[k], free, p)
+        for a in range(p):
+            if not good:
+                move[a] = 0.0
+            dc[a, k] = -move[a] / size[a]
+        for i in range(m):
+            total = H[p + i, p + k] * slope[i] * slope[k]
+            for a in range(p):
+                if free[a]:
+                    total -= B[i, a] * move[a]
+            reduced[i, k] = total
+    for k in range(m):
+        reduced[k, k] += second[k]
+        for i in range(k):
+            reduced[i, k] = 0.5 * (reduced[i, k] + reduced[k, i])
+            reduced[k, i] = reduced[i, k]
+    return gradient, reduced, dc
+
+
+@njit(cache=True)
+def damped_step(H, gradient, moving, diagonal, damping):  # type: ignore[no-untyped-def]
+    """Levenberg-Marquardt step of at most 1 a coordinate; second value False where H is not positive."""
+    m = gradient.size
+    K = H.copy()
+    for k in range(m):
+        K[k, k] += damping * diagonal[k]
+    step, good = _solve(K, gradient, moving, m)
+    for k in range(m):
+        step[k] = min(max(step[k], -1.0), 1.0)
+    return step, good

@@ -193,38 +193,26 @@ class _Reduced:
         self, c: Array, theta: Array, X: Array, dX: Array, tail: float
     ) -> tuple[Array, Array, Array]:
         """Projected gradient and Hessian by the search coordinates, and dc/dcoordinates."""
-        from convexlaw.solvers._fit_kernels import curvature
+        from convexlaw.solvers._fit_kernels import curvature, project
 
         kappa = float(theta[self.problem.link]) if self.problem.link >= 0 else 1.0
         g, H, _, _ = curvature(X, dX, self.z, self.w, c, kappa, self.problem.link, self.problem.delta, tail)
-        p = self.p
         _, first, second = _prior(self.problem, theta)
         slope = np.array([q.slope(t) for q, t in zip(self.problem.nonlinear, theta, strict=True)])
-        by_log = np.where(theta != 0, slope / np.where(theta != 0, theta, 1.0), 0.0)
-        gradient = g[p:] * slope + first * by_log
-        free = ~self.held & (c > 0)
-        A = H[:p, :p][np.ix_(free, free)]
-        B = H[p:, :p][:, free] * slope[:, None]
-        D = H[p:, p:] * np.outer(slope, slope) + np.diag(second * by_log**2)
-        size = np.sqrt(np.maximum(np.diag(A), 1e-300))
-        A = A / np.outer(size, size) + 1e-12 * np.eye(size.size)
-        B = B / size
-        move = np.linalg.solve(A, B.T) if size.size else np.zeros((0, theta.size))
-        reduced = D - B @ move
-        dc = np.zeros((p, theta.size))
-        dc[free] = -move / size[:, None]
-        return gradient, 0.5 * (reduced + reduced.T), dc
+        by_log = slope / np.where(theta != 0, theta, np.inf)  # of the priors, which are in ln theta
+        gradient, reduced, dc = project(g, H, c, self.held, slope, first * by_log, second * by_log**2)
+        return np.asarray(gradient), np.asarray(reduced), np.asarray(dc)
 
 
 def _polish(
     reduced: _Reduced, start: Array, c: Array | None, limit: int = 300
 ) -> tuple[float, Array, Array, float, bool]:
     """Levenberg-Marquardt from one start: objective, coordinates, c, gradient, converged."""
+    from convexlaw.solvers._fit_kernels import damped_step
+
     x = np.clip(start, reduced.low, reduced.high)
     value, c, theta, X, dX = reduced(x, c)
-    m = x.size
-    moving_any = m > 0 and not reduced.locked.all()
-    if not moving_any:
+    if reduced.locked.all():
         return value, x, c, 0.0, bool(np.isfinite(value))
     # an objective below this is an exact fit: residuals of 1e-9
     least = 1e-18 * float(reduced.w.sum())
@@ -245,15 +233,10 @@ def _polish(
         diagonal = np.maximum(np.abs(np.diag(H)), 1e-12 * max(value, least))
         accepted = False
         for _ in range(25):
-            K = H[np.ix_(moving, moving)] + damping * np.diag(diagonal[moving])
-            try:
-                np.linalg.cholesky(K)
-                step = np.zeros(m)
-                step[moving] = -np.linalg.solve(K, gradient[moving])
-            except np.linalg.LinAlgError:
+            step, positive = damped_step(H, gradient, moving, diagonal, damping)
+            if not positive:
                 damping = max(10 * damping, 1e-3)
                 continue
-            step = np.clip(step, -1.0, 1.0)
             new = np.clip(x + step, reduced.low, reduced.high)
             guess = np.where(reduced.held, c, np.maximum(c + dc @ (new - x), 0.05 * c))
             trial = reduced(new, guess)
