@@ -96,7 +96,8 @@ def constant_columns(X: Any) -> NDArray[np.int64]:
     """Columns with a single value, which centring turns into rounding noise."""
     n = X.shape[0]
     if is_sparse(X):
-        full = np.flatnonzero(np.asarray(X.getnnz(axis=0)).reshape(-1) == n)
+        stored = np.diff(X.indptr) if by_column(X) else np.bincount(X.indices, minlength=X.shape[1])
+        full = np.flatnonzero(stored == n)
         found = [j for j in full if np.ptp(X[:, [j]].toarray()) == 0]
     else:
         sample = X[:: max(1, n // 64)]

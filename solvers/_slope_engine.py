@@ -152,21 +152,26 @@ class Engine:
         best = np.inf
         stuck = 0
         near = previous is not None and self.part.m > 0
-        while gap > goal and self.rounds < max_rounds and stuck < 3:
+        while gap > goal and self.rounds < max_rounds:
             settled = previous is not None
             new = self._violators(lam, cum, previous)
             previous = None
             if new.size:
                 self._add(new)
             target = 0.7 * goal if settled or new.size == 0 else max(inner, 0.1 * gap)
+            before = self.rounds
             self._inner(lam, cum, target, max_rounds, near=near, settled=settled)
             self.giant = False
             self._refresh()
             gap = self.gap(lam, cum)
             if new.size == 0 and gap > 0.5 * best:
-                # the working set has everything: what is left is the accuracy of the subproblem
+                # all violators are in: what is left is the accuracy of the subproblem, or rounding
                 inner *= 0.1
                 stuck += 1
+                near = True
+                self.pursuing = not self.pursuing
+                if self.rounds == before or (stuck > 8 and gap < 1e-11 * self.energy):
+                    break
             best = min(best, gap)
         return gap
 

@@ -103,7 +103,7 @@ def sweeps(
         step = newton_cost(view, part.nonzero, m)
         if m and m <= MAX_NEWTON and spent >= patience * step:
             H, grad = view.reduce(None)
-            reduced = Reduced(part, H, grad, lam, cum)
+            reduced = Reduced(part, H, grad, lam, cum, engine.design.n)
             reduced.newton()
             view.write_back(reduced.c, reduced.seq, reduced.live, reduced.into, reduced.rel)
             engine.rounds += 1
@@ -164,12 +164,16 @@ def newton_cost(view: View, nonzero: int, m: int) -> float:
         build = _LOOP * nonzero * (view.w + 4.0 * nonzero)
     else:
         build = 0.5 * _STREAM * view.n * (view.w + nonzero) + 2.0 * _BLAS * view.n * m**2
-    return 2.0 * _CALL + build + step_cost(m)
+    return 2.0 * _CALL + build + step_cost(m, view.engine.design.n)
 
 
-def step_cost(m: int) -> float:
-    """Seconds that the model gives to one more Newton step on a reduced problem."""
-    return _CALL + _BLAS * m**3 / 3.0 + 5.0 * _LOOP * m**2
+def step_cost(m: int, n: int) -> float:
+    """Seconds that the model gives to one more Newton step on a reduced problem with n rows."""
+    cost = _CALL + _BLAS * m**3 / 3.0 + 5.0 * _LOOP * m**2
+    if m > n:
+        # the clusters that are too many are merged one by one, and the rest is factored again
+        cost += cost + (m - n) * (0.5 * _CALL + 3.0 * _LOOP * m * (m - n))
+    return cost
 
 
 def _sums_pay(engine: Engine) -> bool:
@@ -242,10 +246,10 @@ def pursue(
         if part.m == 0:
             return
         H, grad = view.reduce(origin)
-        reduced = Reduced(part, H, grad, lam, cum)
-        engine.cost += newton_cost(view, part.nonzero, part.m) - step_cost(part.m)
+        reduced = Reduced(part, H, grad, lam, cum, engine.design.n)
+        engine.cost += newton_cost(view, part.nonzero, part.m) - step_cost(part.m, engine.design.n)
         for _ in range(3):
-            engine.cost += step_cost(reduced.live) + 3.0 * _LOOP * reduced.live**2
+            engine.cost += step_cost(reduced.live, engine.design.n) + 3.0 * _LOOP * reduced.live**2
             if not skip:
                 reduced.descend(3)
                 engine.rounds += int(reduced.progress[1])

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     Vector = NDArray[np.float64]
 
 
+class NotNumericError(ConvexlawError, TypeError):
+    """A value that is no number at all; a TypeError too, as scikit-learn's conventions ask."""
+
+
 def _rows(found: NDArray[np.int64]) -> str:
     shown = ", ".join(str(i) for i in found[:5])
     more = f", ... ({found.size} in all)" if found.size > 5 else ""
@@ -68,9 +72,11 @@ def _converted(array: NDArray[Any], names: Sequence[Any] | None) -> Vector:
         for j in range(array.shape[1]):
             bad = np.array([i for i, v in enumerate(array[:, j]) if not _is_number(v)], dtype=np.int64)
             if bad.size:
-                raise ConvexlawError(
-                    f"X: {_label(j, names)} is not numeric: {array[bad[0], j]!r} in {_rows(bad)}; "
-                    "encode it (for instance one column for each category) or drop it"
+                value = array[bad[0], j]
+                kind = ConvexlawError if isinstance(value, str) else NotNumericError
+                raise kind(
+                    f"X: {_label(j, names)} is not numeric: {value!r} in {_rows(bad)} "
+                    "(argument must be a string or a real number); encode it or drop the column"
                 )
     raise ConvexlawError("X is not numeric; pass an array of numbers")
 

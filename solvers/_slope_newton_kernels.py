@@ -223,11 +223,14 @@ def advance(
     rel: Floats,
     pull: Floats,
     step: Floats,
+    limit: float,
+    bend: bool,
     progress: Floats,
 ) -> int:
     """Exact line search along a Newton direction, bent where clusters meet; returns how many are left.
 
-    ``step`` (in the order of seq) solves H step = pull. Along it the objective is a convex piecewise
+    ``step`` (in the order of seq) solves H step = pull, ``limit`` is 1; or any descent direction with pull =
+    H step, and no limit. Along it the objective is a convex piecewise
     quadratic whose kinks are the swaps of neighbours and the passages through zero. Where a kink is the
     minimiser, the two clusters merge (or the one dies) and the search goes on along what is left of the
     direction. progress = (length, 1 if nothing was met, number of kinks).
@@ -265,16 +268,17 @@ def advance(
             for i in range(live):
                 when[i] = meeting(i, live, now, base, size, speed, seq)
             fresh = False
-        best = 1.0
+        best = limit
         tie = -1
         for i in range(live):
             if when[i] < best:
                 best = when[i]
                 tie = i
-        if slope + curve * (best - now) >= 0.0 or tie < 0:
+        if tie < 0 or slope + curve * (best - now) >= 0.0:
             if curve > 0.0:
                 best = min(best, now - slope / curve)
-            now = best
+            if best < np.inf:
+                now = best
             break
         slope += curve * (best - now)
         now = best
@@ -337,6 +341,8 @@ def advance(
         live -= 1
         for i in range(tie, live):
             rank[i] = first if i == tie else rank[i - 1] + sizes[seq[i - 1]]
+        if not bend:
+            break
         fresh = True
     for i in range(live):
         j = seq[i]
@@ -346,4 +352,126 @@ def advance(
     progress[0] = now
     progress[1] = 1.0 if kinks == 0 and now == 1.0 else 0.0
     progress[2] = kinks
+    return live
+
+
+@njit(cache=True)
+def dot(a: Floats, b: Floats, m: int) -> float:
+    """Inner product with four running sums, which the processor can overlap."""
+    s0 = s1 = s2 = s3 = 0.0
+    end = m - m % 4
+    for i in range(0, end, 4):
+        s0 += a[i] * b[i]
+        s1 += a[i + 1] * b[i + 1]
+        s2 += a[i + 2] * b[i + 2]
+        s3 += a[i + 3] * b[i + 3]
+    for i in range(end, m):
+        s0 += a[i] * b[i]
+    return s0 + s1 + s2 + s3
+
+
+@njit(cache=True)
+def leave_null_space(
+    N: Floats,
+    H: Floats,
+    grad: Floats,
+    c: Floats,
+    sizes: Ints,
+    seq: Ints,
+    pos: Ints,
+    rank: Ints,
+    live: int,
+    m: int,
+    lam: Floats,
+    cum: Floats,
+    into: Ints,
+    rel: Floats,
+    progress: Floats,
+) -> int:
+    """Merge clusters along directions that the loss does not see; returns how many are left.
+
+    The rows of ``N`` (k, live) span the null space of the living part of H, in the order of seq. The penalty
+    falls linearly along such a direction up to a kink, where two clusters meet or one dies: a tie, which takes
+    one direction from the span.
+    """
+    k = N.shape[0]
+    width = live
+    start = seq[:width].copy()
+    place_of = np.full(m, -1, np.int64)
+    for i in range(width):
+        place_of[start[i]] = i
+    counted = np.zeros(width, np.bool_)
+    pull = np.zeros(width, np.float64)
+    full = np.zeros(width, np.float64)
+    along = np.zeros(width, np.float64)
+    step = np.zeros(width, np.float64)
+    while k > 0 and live > 0:
+        pulls(grad, c, sizes, seq, rank, live, lam, cum, pull)
+        for i in range(width):
+            full[i] = 0.0
+            along[i] = 0.0
+        reach = 0.0
+        for i in range(live):
+            full[place_of[seq[i]]] = pull[i]
+            reach = max(reach, abs(c[seq[i]]))
+        for j in range(k):
+            weight = dot(N[j], full, width)
+            for i in range(width):
+                along[i] += weight * N[j, i]
+        top = 0.0
+        for i in range(live):
+            step[i] = along[place_of[seq[i]]]
+            top = max(top, abs(step[i]))
+            pull[i] = 0.0
+        if top == 0.0:
+            break
+        before = live
+        live = advance(
+            H,
+            grad,
+            c,
+            sizes,
+            seq,
+            pos,
+            rank,
+            live,
+            m,
+            lam,
+            cum,
+            into,
+            rel,
+            pull,
+            step,
+            4.0 * reach / top,
+            False,
+            progress,
+        )
+        if live == before:
+            break
+        for i in range(width):
+            if into[start[i]] == ALIVE or counted[i]:
+                continue
+            # the tie is a row of the span that must vanish: eliminate it with the largest pivot
+            counted[i] = True
+            kept = into[start[i]]
+            other = place_of[kept] if kept >= 0 else i
+            r = rel[start[i]] if kept >= 0 else 0.0
+            best = 0.0
+            pivot = -1
+            for j in range(k):
+                here = abs(N[j, i] - r * N[j, other])
+                if here > best:
+                    best = here
+                    pivot = j
+            if pivot < 0:
+                continue
+            scale = N[pivot, i] - r * N[pivot, other]
+            for j in range(k):
+                if j != pivot:
+                    f = (N[j, i] - r * N[j, other]) / scale
+                    for x in range(width):
+                        N[j, x] -= f * N[pivot, x]
+            for x in range(width):
+                N[pivot, x] = N[k - 1, x]
+            k -= 1
     return live

@@ -162,8 +162,10 @@ def _roots(into: Index, rel: Vector, seq: Index, live: int) -> tuple[Vector, Ind
 class Reduced:
     """The reduced problem of a partition while it is being solved."""
 
-    def __init__(self, part: Partition, H: Vector, grad: Vector, lam: Vector, cum: Vector) -> None:
+    def __init__(self, part: Partition, H: Vector, grad: Vector, lam: Vector, cum: Vector, rows: int) -> None:
         m = part.m
+        # the rank of H is at most this
+        self.rows = rows
         self.m = self.live = m
         self.H, self.grad, self.lam, self.cum = H, grad, lam, cum
         self.c = part.value[:m].copy()
@@ -196,15 +198,94 @@ class Reduced:
 
     def newton(self) -> bool:
         """One Newton step with its bending line search; True where the full step met nothing."""
-        live = self.live
-        pull = np.empty(live)
-        newton.pulls(self.grad, self.c, self.sizes, self.seq, self.rank, live, self.lam, self.cum, pull)
-        F = np.empty((live, live))
-        newton.gather(self.H, self.seq, live, F)
-        step = solve_positive(F, pull)
+        F, factor = self._factor()
+        excess = self.live - self.rows
+        if factor is None and excess > max(4, self.live // 20):
+            # far too many clusters: a damped step, whose many kinks merge them
+            pull = self._pulls()
+            damping = 1e-2 * float(F.diagonal().mean())
+            F.reshape(-1)[:: self.live + 1] += damping
+            step = solve_ridged(F, pull)
+            if step is not None:
+                self._advance(pull - damping * step, step, np.inf, True)
+            if self.live - self.rows < 0.75 * excess:
+                return False
+            F, factor = self._factor()
+        if factor is None:
+            self._leave_null_space(F)
+            if self.live == 0:
+                return False
+            F, factor = self._factor()
+        pull = self._pulls()
+        step = solve_factored(factor, pull) if factor is not None else solve_ridged(F, pull)
         if step is None:
             return False
+        self._advance(pull, step, 1.0, True)
+        return bool(self.progress[1] == 1.0)
+
+    def _pulls(self) -> Vector:
+        out = np.empty(self.live)
+        newton.pulls(self.grad, self.c, self.sizes, self.seq, self.rank, self.live, self.lam, self.cum, out)
+        return out
+
+    def _factor(self) -> tuple[Vector, Vector | None]:
+        """Hessian of the living clusters, and its Cholesky factor unless it is singular to rounding."""
+        from scipy.linalg.lapack import dpotrf
+
+        live = self.live
+        F = np.empty((live, live))
+        newton.gather(self.H, self.seq, live, F)
+        diagonal = F.diagonal()
+        if not (diagonal > 0.0).all():
+            return F, None
+        factor, info = dpotrf(F.T, lower=0, clean=0)
+        if info != 0 or (factor.diagonal() ** 2 <= 1e-12 * live * diagonal).any():
+            return F, None
+        return F, factor
+
+    def _advance(self, pull: Vector, step: Vector, limit: float, bend: bool) -> None:
         self.live = newton.advance(
+            self.H,
+            self.grad,
+            self.c,
+            self.sizes,
+            self.seq,
+            self.pos,
+            self.rank,
+            self.live,
+            self.m,
+            self.lam,
+            self.cum,
+            self.into,
+            self.rel,
+            pull,
+            step,
+            limit,
+            bend,
+            self.progress,
+        )
+
+    def _leave_null_space(self, F: Vector) -> None:
+        """Merge clusters along directions that the loss does not see, which would dominate Newton's."""
+        from scipy.linalg.lapack import dpstrf, dtrtrs
+
+        live = self.live
+        diagonal = F.diagonal()
+        size = np.where(diagonal > 0.0, np.sqrt(np.maximum(diagonal, 1e-300)), 1.0)
+        scaled = F / size / size[:, None]
+        factor, pivots, rank, _ = dpstrf(scaled.T, lower=0, tol=1e-11 * live, overwrite_a=1)
+        if rank == live:
+            return
+        order = pivots.astype(np.int64) - 1
+        span = np.zeros((live - rank, live))
+        span[np.arange(live - rank), order[rank:]] = 1.0
+        if rank > 0:
+            below, _ = dtrtrs(factor[:rank, :rank], factor[:rank, rank:], lower=0)
+            span[:, order[:rank]] = -below.T
+        span /= size
+        span /= np.abs(span).max(axis=1, keepdims=True)
+        self.live = newton.leave_null_space(
+            span,
             self.H,
             self.grad,
             self.c,
@@ -218,28 +299,30 @@ class Reduced:
             self.cum,
             self.into,
             self.rel,
-            pull,
-            step,
             self.progress,
         )
-        return bool(self.progress[1] == 1.0)
 
 
-def solve_positive(F: Vector, right: Vector) -> Vector | None:
-    """Solve F x = right for a symmetric F that may be singular up to rounding; None where it is hopeless."""
-    from scipy.linalg.lapack import dpotrf, dpotrs
+def solve_factored(factor: Vector, right: Vector) -> Vector | None:
+    """Solve with a Cholesky factor from LAPACK."""
+    from scipy.linalg.lapack import dpotrs
+
+    x, _ = dpotrs(factor, right, lower=0)
+    return np.asarray(x) if np.isfinite(x).all() else None
+
+
+def solve_ridged(F: Vector, right: Vector) -> Vector | None:
+    """Solve F x = right for a symmetric F that stays singular; None where it is hopeless."""
+    from scipy.linalg.lapack import dpotrf
 
     m = right.size
-    diagonal = F.reshape(-1)[:: m + 1].copy()
-    ridge = 1e-12 * float(diagonal.mean())
-    kept = F.copy()
+    diagonal = F.diagonal().copy()
+    ridge = 1e-11 * float(diagonal.mean())
     for _ in range(4):
-        F.reshape(-1)[:: m + 1] = diagonal + ridge
-        factor, info = dpotrf(F.T, lower=0, overwrite_a=1, clean=0)
+        A = F.copy()
+        A.reshape(-1)[:: m + 1] = diagonal + ridge
+        factor, info = dpotrf(A.T, lower=0, overwrite_a=1, clean=0)
         if info == 0:
-            x, _ = dpotrs(factor, right, lower=0)
-            if np.isfinite(x).all():
-                return np.asarray(x)
-        F[:] = kept
+            return solve_factored(factor, right)
         ridge = max(ridge * 1e3, 1e-300)
     return None
