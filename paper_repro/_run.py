@@ -25,6 +25,7 @@ MODULES: tuple[str, ...] = (
     "wang_2020_lasso_diagram",
     "bu_2019_slope_amp",
     "bu_2021_slope_tradeoff",
+    "zhang_2021_slope_designs",
     "bu_2025_two_level",
     "defazio_2023_last_iterate",
     "bu_2026_convex_dominance",

@@ -1,0 +1,52 @@
+"""Claims about designing SLOPE penalties."""
+
+from __future__ import annotations
+
+from convexlaw.paper_repro._check import Claim, Paper
+
+PAPER = Paper(
+    "zhang-2021-slope-designs",
+    "Efficient designs of SLOPE penalty sequences in finite dimension",
+    "Zhang and Bu 2021",
+    "2102.07211",
+)
+
+_PGD = "projected gradient descent"
+_ARMA = "authors' code: ARMA(1, 1) rows, n = 20, p = 50, leave one out, 50 repetitions"
+
+# fmt: off
+CLAIMS = (
+    Claim("C180", "The gradient of tau² in the p weights has a closed form", _PGD, "lower", 0.99,
+          source="code",
+          why="cosine between the first step and finite differences of the fixed point, p = 24"),
+    Claim("C181", "The steps lower tau: every accepted one", _PGD, "upper", 0.0,
+          why="largest change of tau along the run"),
+    Claim("C182", "The projection keeps the weights non-increasing and not negative", _PGD, "upper", 0.0,
+          why="largest increase from rank to rank, and minus the smallest weight"),
+    Claim("C183", "The design has a smaller noise level than the best Lasso", _PGD, "upper", 1.0,
+          why="tau over that of the best Lasso, fresh draws"),
+    Claim("C184", "... and than the best two-level penalty", _PGD, "upper", 1.0,
+          why="tau over that of the best two-level penalty, fresh draws, p = 200"),
+    Claim("C185", "It comes near the best sequence of the limit", _PGD, "upper", 1.02, source="derived",
+          why="tau over that of the optimal sequence at the same p, fresh draws"),
+    Claim("C186", "Fits with the designed penalty have the predicted error", "section on simulations",
+          "upper", 4.0,
+          why="deviation of the mean error of repeated fits from its limit in standard errors"),
+    Claim("C187", "A few levels are nearly as good as p of them", "k-level SLOPE", "lower", 0.7,
+          why="share of the gain in error of the best sequence over the Lasso that two levels keep, "
+              "signals 1 (50 %)"),
+    Claim("C188", "More levels are never worse: one, two, any", "k-level SLOPE", "upper", 0.0,
+          why="largest change of the error from one to two to any number of levels"),
+    Claim("C189", "Lasso: cross-validated error .2985", _ARMA, "monte-carlo", 0.2985, 4.0, source="code",
+          why="penalty 1e-4, other random numbers"),
+    Claim("C190", "Two levels (40 % of ranks, second level 0): .2081", _ARMA, "monte-carlo", 0.2081, 4.0,
+          source="code", why="first level 1e-3, other random numbers"),
+    Claim("C191", "Two levels are better there", _ARMA, "lower", 2.0, source="code", expected="fails",
+          why="mean difference in standard errors; with these random numbers .012 with a standard error "
+              "of .018 in 50 repetitions"),
+    Claim("C192", "ASCVD, cross-validated errors: Lasso .5276, two levels .4888, three .4884, BH .531, "
+                  "minimax .559", "real data", expected="unobtainable", source="code",
+          why="the data is not public"),
+    Claim("C193", "ADNI, accuracy: Lasso .62, two levels .66", "real data", expected="unobtainable",
+          source="code", why="the data is not public"),
+)
