@@ -73,15 +73,15 @@ def _certified(problem: Any, coef: Vector, levels: Vector, scaled: bool, residua
     return Exact(coef, lam, gap(problem.y, residual, problem.backward(residual), coef, lam))
 
 
-def exact_solution(problem: Any, lam: Vector, start: Vector, tol: float) -> Exact:
-    """SLOPE solution for ``lam`` by the solver."""
-    from convexlaw.solvers._first_order import proximal_descent
+def exact_solution(problem: Any, lam: Vector, tol: float) -> Exact:
+    """SLOPE solution for ``lam`` by the solver of the estimators."""
+    from convexlaw.solvers.path import slope_path
 
-    run = proximal_descent(
-        problem.X, problem.y, lam * problem.unit, tol=0.3 * tol, start=start / problem.unit
+    n = problem.n
+    path = slope_path(
+        problem.X, problem.y, alphas=[1.0 / n], lam=lam * problem.unit, fit_intercept=False, tol=0.3 * tol
     )
-    problem.products += run.n_products
-    coef = run.coef * problem.unit
+    coef = path.coefs[:, 0] * problem.unit
     return _certified(problem, coef, lam, False, problem.y - problem.forward(coef))
 
 
@@ -94,9 +94,8 @@ def scaled_solution(problem: Any, levels: Vector, tol: float) -> Exact | None:
     size = float(np.linalg.norm(problem.y)) / math.sqrt(problem.n)
     floor = 1e-10 * size
     coef = np.zeros(problem.p)
-    found = None
     for _ in range(60):
-        found = exact_solution(problem, levels * size, coef, tol)
+        found = exact_solution(problem, levels * size, tol)
         coef = found.coef
         residual = problem.y - problem.forward(coef)
         new = float(np.linalg.norm(residual)) / math.sqrt(problem.n)

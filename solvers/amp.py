@@ -8,18 +8,16 @@ theory, not the solver behind the estimators.
 
 from __future__ import annotations
 
-import math
 import warnings
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
 from convexlaw._result import Result
 from convexlaw.errors import ConvergenceWarning, ConvexlawError
-from convexlaw.solvers._amp_exact import exact_solution, scaled_solution, solve_on_pattern
-from convexlaw.solvers._first_order import gap as duality_gap
-from convexlaw.solvers._first_order import prox
+from convexlaw.solvers._amp_exact import exact_solution, scaled_solution
+from convexlaw.solvers._amp_run import Mode, Problem, Run
 from convexlaw.theory.scalar_limit import Penalty, Prior, Weights
 from convexlaw.theory.sorted_l1 import check_sequence
 
@@ -30,9 +28,6 @@ if TYPE_CHECKING:
     Vector = NDArray[np.float64]
 
 __all__ = ["AMPResult", "amp_slope"]
-
-Mode = Literal["alpha", "lambda", "state_evolution"]
-_GROWTH = 1e3  # a residual this many times ||y|| has diverged
 
 
 @dataclass(frozen=True)
@@ -54,7 +49,7 @@ class AMPResult(Result):
     method : {"amp", "amp + exact pattern", "exact solver"}
         Where ``coef`` comes from.
     n_iter, n_products : int
-        Iterations of message passing, and products with X or X' in all.
+        Iterations of message passing, and products with X or X' (those of the exact solver not counted).
     tau : float
         Noise level of ``estimates``, ``||z|| / sqrt(n)`` in the units of the coefficients.
     estimates : ndarray, shape (p,)
@@ -178,7 +173,7 @@ def amp_slope(
     >>> result.converged, bool(result.relative_gap < 1e-6)
     (True, True)
     """
-    problem = _Problem(X, y)
+    problem = Problem(X, y)
     kind = _mode(mode, penalty, lam, prior, sigma)
     if not 0 <= damping < 1:
         raise ConvexlawError(f"damping = {damping!r}: the share kept must lie in [0, 1)")
@@ -193,7 +188,7 @@ def amp_slope(
         shape = penalty if isinstance(penalty, Penalty) else Weights(tuple(levels.tolist()))
         law = cast(Prior, prior).scaled(problem.unit)
         taus = trajectory(law, shape, problem.n / problem.p, cast(float, sigma), max_iter)
-    run = _Run(problem, kind, levels, taus, damping, polish)
+    run = Run(problem, kind, levels, taus, damping, polish)
     run.iterate(tol, max_iter)
     return _finish(run, tol, fallback)
 
@@ -220,147 +215,12 @@ def _levels(value: Any, p: int, name: str) -> Vector:
     return levels
 
 
-class _Problem:
-    """The data, scaled so that the columns have mean square norm 1."""
-
-    def __init__(self, X: Any, y: ArrayLike) -> None:
-        target = np.asarray(y, dtype=np.float64)
-        if not hasattr(X, "tocsr"):
-            X = np.asarray(X, dtype=np.float64)
-        if X.ndim != 2 or target.shape != (X.shape[0],):
-            raise ConvexlawError(f"X has shape {X.shape}, y {target.shape}: give (n, p) and (n,)")
-        self.n, self.p = X.shape
-        data = X.data if hasattr(X, "tocsr") else X
-        square = float(np.einsum("i,i->", data, data) if data.ndim == 1 else np.einsum("ij,ij->", data, data))
-        if not (math.isfinite(square) and np.isfinite(target).all()):
-            raise ConvexlawError("X or y holds NaN or infinite values: remove those rows")
-        if square == 0 or self.n == 0:
-            raise ConvexlawError("X is all zeros or empty: there is nothing to select")
-        self.unit = math.sqrt(square / self.p)
-        if abs(self.unit - 1.0) < 0.05:
-            self.unit = 1.0
-        self.X, self.y = X, target
-        self.products = 0
-
-    def forward(self, b: Vector) -> Vector:
-        """X b / unit."""
-        self.products += 1
-        out: Vector = np.asarray(self.X @ b) / self.unit
-        return out
-
-    def backward(self, r: Vector) -> Vector:
-        """X' r / unit."""
-        self.products += 1
-        out: Vector = np.asarray(self.X.T @ r) / self.unit
-        return out
-
-
-class _Run:
-    """Message passing in the scaled problem; keeps the best iterate by its gap."""
-
-    def __init__(
-        self,
-        problem: _Problem,
-        mode: Mode,
-        levels: Vector,
-        taus: Vector | None,
-        damping: float,
-        polish: bool,
-    ) -> None:
-        self.problem, self.mode, self.levels, self.taus = problem, mode, levels, taus
-        self.damping, self.polish = damping, polish
-        self.method = "amp"
-        self.pattern = self.tried = b""
-        self.reference = 0.5 * float(problem.y @ problem.y) or 1.0
-        self.gaps: list[float] = []
-        self.diverged = False
-        self.best = (math.inf, np.zeros(problem.p), levels)
-        self.estimates = np.zeros(problem.p)
-        self.tau = float(np.linalg.norm(problem.y)) / math.sqrt(problem.n)
-
-    def iterate(self, tol: float, max_iter: int) -> None:
-        """Run until the gap is at most tol, the residual grows without bound, or the steps are used up."""
-        problem, keep = self.problem, self.damping
-        n, y = problem.n, problem.y
-        limit = _GROWTH * float(np.linalg.norm(y))
-        b = np.zeros(problem.p)
-        r, z = y, y
-        onsager, carry, c, share = 0.0, np.zeros(problem.p), 1.0, 0.0
-        for k in range(max_iter + 1):
-            message = problem.backward(z)
-            # X'r for free: z = r + onsager * (previous z)
-            self._judge(b, r, message - onsager * carry, share)
-            self.estimates = b + message
-            if self.gaps[-1] <= tol or k == max_iter:
-                self._finish_pattern(b, share)
-                break
-            new = prox(self.estimates, self._thresholds(z, k, c))
-            share = self._clusters(new) / n
-            b = (1.0 - keep) * new + keep * b if keep else new
-            r = y - problem.forward(b)
-            onsager, carry = (1.0 - keep) * share, message
-            z = r + onsager * z
-            c = 1.0 + c * share
-            size = float(np.linalg.norm(z))
-            self.tau = size / math.sqrt(n)
-            if not size <= limit:
-                self.diverged = True
-                break
-            if self.settled and self._finish_pattern(b, share) <= tol:
-                break
-
-    def _thresholds(self, z: Vector, k: int, c: float) -> Vector:
-        if self.mode == "lambda":
-            return self.levels * c
-        if self.taus is not None:
-            return self.levels * float(self.taus[min(k, self.taus.size - 1)])
-        return self.levels * (float(np.linalg.norm(z)) / math.sqrt(self.problem.n))
-
-    def _penalty(self, r: Vector, share: float) -> Vector:
-        """Return the lam of a fixed point here: theta (1 - m/n), with z (1 - m/n) = r."""
-        if self.mode == "lambda":
-            return self.levels
-        if self.taus is not None:
-            return self.levels * (float(self.taus[-1]) * max(1.0 - share, 0.0))
-        return self.levels * (float(np.linalg.norm(r)) / math.sqrt(self.problem.n))
-
-    def _judge(self, b: Vector, r: Vector, correlation: Vector, share: float) -> None:
-        lam = self._penalty(r, share)
-        value = duality_gap(self.problem.y, r, correlation, b, lam) / self.reference
-        self.gaps.append(value)
-        if value <= self.best[0]:
-            self.best = (value, b, lam)
-
-    def _clusters(self, b: Vector) -> int:
-        """Count distinct nonzero magnitudes; note whether the pattern is that of the step before."""
-        support = np.flatnonzero(b)
-        sizes, place = np.unique(np.abs(b[support]), return_inverse=True)
-        pattern = support.tobytes() + (np.sign(b[support]) * (1 + place)).tobytes()
-        self.settled = pattern == self.pattern and pattern != self.tried
-        self.pattern = pattern
-        return int(sizes.size)
-
-    def _finish_pattern(self, b: Vector, share: float) -> float:
-        """Solve exactly on the pattern of b; return the relative gap (infinite where it breaks)."""
-        if not self.polish or self.damping or (self.pattern and self.pattern == self.tried):
-            return math.inf
-        self.tried = self.pattern
-        scaled = self.mode == "alpha"
-        exact = solve_on_pattern(self.problem, b, self.levels if scaled else self._penalty(b, share), scaled)
-        if exact is None:
-            return math.inf
-        value = exact.gap / self.reference
-        if value < self.best[0]:
-            self.best, self.method = (value, exact.coef, exact.lam), "amp + exact pattern"
-        return value
-
-
-def _finish(run: _Run, tol: float, fallback: bool) -> AMPResult:
+def _finish(run: Run, tol: float, fallback: bool) -> AMPResult:
     problem = run.problem
     value, b, lam = run.best
     method, scaled = run.method, run.mode == "alpha"
     if fallback and not value <= tol:
-        found = scaled_solution(problem, run.levels, tol) if scaled else exact_solution(problem, lam, b, tol)
+        found = scaled_solution(problem, run.levels, tol) if scaled else exact_solution(problem, lam, tol)
         if found is not None and found.gap / run.reference <= value:
             value, b, lam, method = found.gap / run.reference, found.coef, found.lam, "exact solver"
     converged = bool(value <= tol)

@@ -344,7 +344,7 @@ class Gaussian(Penalty):
         fraction("q", self.q, "a nominal false discovery rate, e.g. 0.1")
         positive("delta", self.delta, "delta = n/p, rows per feature")
 
-    @cached_property
+    @property
     def _table(self) -> tuple[Any, Any, float]:
         from convexlaw.theory._gaussian_limit import corrected_bh
 
