@@ -82,7 +82,7 @@ def column_means(X: Any, weights: Vector, plain: bool) -> tuple[Vector, float]:
     means: Vector = np.asarray(X.T @ share) if plain else transposed_product(X, share)
     if is_sparse(X):
         return means, 0.0
-    sample = X[:: max(1, X.shape[0] // 64)].astype(np.float64)
+    sample = X[:: max(1, X.shape[0] // 16)].astype(np.float64)
     spread = np.abs(sample - means).max(axis=0, initial=0.0)
     spread[spread == 0.0] = np.inf
     far = float((np.abs(means) / spread).max(initial=0.0))
@@ -100,7 +100,7 @@ def constant_columns(X: Any) -> NDArray[np.int64]:
         full = np.flatnonzero(stored == n)
         found = [j for j in full if np.ptp(X[:, [j]].toarray()) == 0]
     else:
-        sample = X[:: max(1, n // 64)]
+        sample = X[:: max(1, n // 6)]
         same = np.flatnonzero((sample == sample[0]).all(axis=0))
         found = [j for j in same if (X[:, j] == X[0, j]).all()]
     return np.asarray(found, dtype=np.int64)

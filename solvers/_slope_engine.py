@@ -186,7 +186,7 @@ class Engine:
         if self._giant():
             forms.pursue(self, lam, cum, target, max_rounds, settled=settled)
             return
-        if not near or self.design.sparse:
+        if not near or self.part.m > forms.MAX_NEWTON:
             forms.sweeps(self, lam, cum, target, max_rounds)
             return
         self.visits += settled
@@ -199,9 +199,9 @@ class Engine:
             self.pursuing = ratio > 1.0
         before = self.cost
         if self.pursuing:
-            budget = 4.0 * self.spent[0] if self.spent[0] > 0.0 else np.inf
+            budget = 4.0 * self.spent[0] if settled and self.spent[0] > 1e-8 else np.inf
             forms.pursue(self, lam, cum, target, max_rounds, settled=settled, budget=budget)
-            if self.cost - before > budget:
+            if self.cost - before > budget or self.part.m > forms.MAX_NEWTON:
                 forms.sweeps(self, lam, cum, target, max_rounds)
         else:
             forms.sweeps(self, lam, cum, target, max_rounds, settled=settled)
@@ -241,15 +241,24 @@ class Engine:
         inside[self.store.ids[: self.store.w]] = True
         out = np.flatnonzero(~inside[index])
         if out.size > most:
-            # fewer than this many can be at rest together while all of them are not: a giant cluster
-            out = out[np.argsort(-key[out], kind="stable")]
-            first = self.part.nonzero
-            excess = np.cumsum(key[out]) - (cum[first + 1 : first + out.size + 1] - cum[first])
-            if not (excess[:most] > 0.0).any() and (excess > 0.0).any():
-                self.giant = True
-                most = 2 * int(np.argmax(excess > 0.0)) + 1
-            out = out[:most]
+            top = out[np.argpartition(-key[out], most)[:most]]
+            if not self._can_move(np.sort(key[top])[::-1], cum):
+                # fewer than all of them are at rest together: a giant cluster
+                out = out[np.argsort(-key[out], kind="stable")]
+                first = self.part.nonzero
+                excess = np.cumsum(key[out]) - (cum[first + 1 : first + out.size + 1] - cum[first])
+                if (excess > 0.0).any():
+                    self.giant = True
+                    most = 2 * int(np.argmax(excess > 0.0)) + 1
+                top = out[:most]
+            out = top
         return np.sort(index[out])
+
+    def _can_move(self, key: Vector, cum: Vector) -> bool:
+        """Whether zeros with these pulls, largest first, would leave zero behind the present support."""
+        first = self.part.nonzero
+        excess = np.cumsum(key) - (cum[first + 1 : first + key.size + 1] - cum[first])
+        return bool((excess > 0.0).any())
 
     def _add(self, features: Index) -> None:
         """Put features into the working set; move to the whole of X, or drop old zeros, where that is due."""

@@ -243,7 +243,7 @@ def pursue(
                 origin,
             )
             part.start, part.value, part.m = start, value, m
-        if part.m == 0:
+        if part.m == 0 or part.m > MAX_NEWTON:
             return
         H, grad = view.reduce(origin)
         reduced = Reduced(part, H, grad, lam, cum, engine.design.n)

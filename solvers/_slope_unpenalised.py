@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
     Vector = NDArray[np.float64]
 
-# the largest min(n, p) that is solved by an eigendecomposition
+# the largest n p that is solved by a singular value decomposition, and min(n, p) by an eigendecomposition
+_SMALL = 20_000_000
 _DIRECT = 3000
 
 
@@ -33,6 +34,13 @@ def least_squares(design: Design, target: Vector, gram: Vector | None = None) ->
     gap : float
         The objective less its minimum, as far as it can be lowered numerically.
     """
+    if not design.sparse and design.n * design.p <= _SMALL:
+        table = np.empty((design.p, design.n))
+        design.columns(np.arange(design.p), table)
+        b = np.linalg.lstsq(table.T, target)[0]
+        again = np.linalg.lstsq(table.T, target - b @ table)[0]
+        step = again @ table
+        return b + again, 0.5 * float(step @ step)
     if min(design.n, design.p) > _DIRECT:
         return _iterative(design, target)
     if design.p <= design.n:
