@@ -84,9 +84,11 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "show_memory": False,
     "write_computation_times": False,
+    "min_reported_time": 10_000,
+    "thumbnail_size": (400, 200),
     "image_scrapers": ("matplotlib",),
     "matplotlib_animations": False,
-    "capture_repr": ("_repr_html_", "__repr__"),
+    "capture_repr": (),
     "doc_module": ("convexlaw",),
     "reference_url": {"convexlaw": None},
 }

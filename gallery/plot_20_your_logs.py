@@ -6,16 +6,13 @@ The runs that come with the package, a law fitted to three of them, and what it 
 ran. Put your own files in the place of ``demo_logs()``.
 """  # noqa: D205, D400
 
-import matplotlib.pyplot as plt
-
 from convexlaw import fit_curves, read_runs
 from convexlaw.simulations import DEMO_TRAIN, demo_logs
 
 runs = read_runs(demo_logs())
 fit = fit_curves(runs, train=list(DEMO_TRAIN))
 print(fit)
-figure, ax = plt.subplots(figsize=(7, 4))
-fit.plot(ax)
+ax = fit.plot()
 
 # %%
 # How far off are the held-out runs? The last column is the error of the constant "last value".

@@ -2,21 +2,22 @@
 The path of a SLOPE regression
 ==============================
 
-Coefficients against the penalty for the diabetes data: features join a cluster, share its size, and leave it.
+Coefficients of standardised features against the penalty, for the diabetes data: features join a cluster,
+share its size for a while, and leave it.
 """  # noqa: D205, D400
 
-import matplotlib.pyplot as plt
 from sklearn.datasets import load_diabetes
 
 from convexlaw import Slope, slope_path
 
 X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
-path = slope_path(X, y, lambda_type="oscar", theta1=1.0, theta2=0.5, scaling="sd")
+Z = (X - X.mean()) / X.std(ddof=0)
+weights = {"lambda_type": "oscar", "theta1": 1.0, "theta2": 0.5}
+path = slope_path(Z, y, **weights)
 print(path)
-figure, ax = plt.subplots(figsize=(7, 4))
-path.plot(ax)
+ax = path.plot()
 
 # %%
-# One fit of it, with its certificate.
+# One fit on it, with its certificate. Features of one cluster have the same coefficient up to the sign.
 
-print(Slope(alpha=2.0, lambda_type="oscar", scaling="sd").fit(X, y).summary())
+print(Slope(alpha=1.0, **weights).fit(Z, y).summary().to_frame().round(3).to_string(index=False))
