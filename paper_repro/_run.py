@@ -30,6 +30,7 @@ MODULES: tuple[str, ...] = (
     "defazio_2023_last_iterate",
     "bu_2026_convex_dominance",
     "li_2026_batch_schedules",
+    "bu_2025_depth",
     "luo_2025_multi_power",
     "hoffmann_2022_chinchilla",
 )

@@ -205,34 +205,34 @@ def check(data: Data) -> list[Check]:
     """Judge every claim."""
     sheet = Sheet(CLAIMS, data.missing)
     counts = {name: _counts(data, name) for name in ("AMP", "FISTA", "ISTA")}
-    sheet.judge("C100", counts["AMP"])
-    sheet.judge("C101", counts["ISTA"])
+    sheet.judge("C026", counts["AMP"])
+    sheet.judge("C027", counts["ISTA"])
     fista = ", ".join(f"{v:.0f}" for v in counts["FISTA"])
     sheet.judge(
-        "C102", counts["FISTA"][-1] / counts["AMP"][-1], note=f"FISTA with restarts: {fista} iterations"
+        "C028", counts["FISTA"][-1] / counts["AMP"][-1], note=f"FISTA with restarts: {fista} iterations"
     )
-    sheet.judge("C103", data["alpha"]["gap"])
-    sheet.judge("C104", data["alpha"]["independent"])
+    sheet.judge("C029", data["alpha"]["gap"])
+    sheet.judge("C030", data["alpha"]["independent"])
     levels = data["noise_levels"]
     deviation = ((levels["mean"] - levels.tau) / levels.error).abs().max()
     worst = (levels["mean"] / levels.tau - 1).abs().max()
-    sheet.judge("C105", deviation, note=f"relative distance at most {100 * worst:.1f} %, p = 1000")
+    sheet.judge("C031", deviation, note=f"relative distance at most {100 * worst:.1f} %, p = 1000")
     _check_state_evolution(sheet)
-    sheet.judge("C111", data["deviation"], note="15 quantities of repeated fits")
-    for id, name in (("C113", "residual"), ("C114", "tau"), ("C115", "mse")):
+    sheet.judge("C037", data["deviation"], note="15 quantities of repeated fits")
+    for id, name in (("C039", "residual"), ("C040", "tau"), ("C041", "mse")):
         values = data["estimates"][name]
         error = float(values.std(ddof=1) / np.sqrt(values.size))
         sheet.judge(id, values.mean(), error=error, note=f"estimate minus target, {values.size} fits")
     _check_scalar_limit(sheet)
     divergence, count = _divergence()
-    sheet.judge("C119", divergence - count, note=f"{count} distinct nonzero magnitudes of 80 values")
-    sheet.judge("C120", divergence - (count + 1))
+    sheet.judge("C045", divergence - count, note=f"{count} distinct nonzero magnitudes of 80 values")
+    sheet.judge("C046", divergence - (count + 1))
     quiet = solve(_SIGNALS, TwoLevel(1.0, 0.0, 0.5), _DELTA, 0.0, require_lambda=False)
     sheet.judge(
-        "C121", quiet.lambda_factor, note=f"tau = {quiet.tau:g}: exact recovery, lambda is not defined"
+        "C047", quiet.lambda_factor, note=f"tau = {quiet.tau:g}: exact recovery, lambda is not defined"
     )
     noisy = solve(_SIGNALS, TwoLevel(1.0, 0.0, 0.5), _DELTA, _SIGMA)
-    sheet.judge("C122", 1 - noisy.df / _DELTA)
+    sheet.judge("C048", 1 - noisy.df / _DELTA)
     return sheet.done()
 
 
@@ -251,9 +251,9 @@ def _check_state_evolution(sheet: Sheet) -> None:
     values = [_SIGMA**2 + limiting_function(_SIGNALS, _MILD, float(s**0.5)).mse / _DELTA for s in squares]
     rises, bends = np.diff(values).min(), np.diff(values, 2).max()
     text = f"smallest step {rises:.2g}, largest bend {bends:.2g} on 80 points"
-    sheet.judge("C106", text, holds=bool(rises > 0 and bends < 1e-9))
+    sheet.judge("C032", text, holds=bool(rises > 0 and bends < 1e-9))
     state = solve(_SIGNALS, _MILD, _DELTA, _SIGMA)
-    sheet.judge("C107", trajectory(_SIGNALS, _MILD, _DELTA, _SIGMA, 80)[-1] / state.tau - 1)
+    sheet.judge("C033", trajectory(_SIGNALS, _MILD, _DELTA, _SIGMA, 80)[-1] / state.tau - 1)
     edge = alpha_min(_DELTA)
     try:
         solve(_SIGNALS, Lasso(edge * (1 - 1e-9)), _DELTA, _SIGMA, require_lambda=False)
@@ -262,16 +262,16 @@ def _check_state_evolution(sheet: Sheet) -> None:
         below = False
     above = solve(_SIGNALS, Lasso(edge * 1.001), _DELTA, _SIGMA, require_lambda=False).tau
     text = f"f(alpha_min) = {null_risk(Lasso(edge)):.6f}, none below, tau = {above:.3g} just above"
-    sheet.judge("C108", text, holds=bool(not below and np.isfinite(above)))
+    sheet.judge("C034", text, holds=bool(not below and np.isfinite(above)))
     scales = np.linspace(0.65, 3.0, 25)
     factors = [
         k * solve(_SIGNALS, _MILD.scaled(float(k)), _DELTA, _SIGMA, require_lambda=False).lambda_factor
         for k in scales
     ]
-    sheet.judge("C109", np.diff(factors).min(), note="smallest step of the scale of lambda along 25 scales")
+    sheet.judge("C035", np.diff(factors).min(), note="smallest step of the scale of lambda along 25 scales")
     back = calibrate(_SIGNALS, state.lam, _DELTA, _SIGMA)
-    sheet.judge("C110", back.tau / state.tau - 1)
-    sheet.judge("C112", limiting_function(_SIGNALS, _MILD, state.tau).mse - state.mse)
+    sheet.judge("C036", back.tau / state.tau - 1)
+    sheet.judge("C038", limiting_function(_SIGNALS, _MILD, state.tau).mse - state.mse)
 
 
 def _check_scalar_limit(sheet: Sheet) -> None:
@@ -280,15 +280,15 @@ def _check_scalar_limit(sheet: Sheet) -> None:
     y = np.linspace(-10.0, 14.0, 240_001)
     density = (0.8 * np.exp(-0.5 * y**2) + 0.2 * np.exp(-0.5 * (y - 4) ** 2)) / np.sqrt(2 * np.pi)
     square = float(np.trapezoid(density * (h(y) - y) ** 2, y))
-    sheet.judge("C116", square + 2 * tau**2 * h.df - tau**2 - h.mse)
+    sheet.judge("C042", square + 2 * tau**2 * h.df - tau**2 - h.mse)
     apart = []
     for text, epsilon in (("N(0,1):0.1", 0.1), ("4:0.2", 0.2), ("1:0.1, 6:0.1", 0.2)):
         for delta, sigma, q in ((0.5, 0.2, 0.2), (1.0, 1.0, 0.1), (0.8, 0.5, 0.05)):
             state = solve(Prior.parse(text), BH(1.0, q), delta, sigma, require_lambda=False)
             apart.append(abs(state.fdp - q * (1 - epsilon)))
-    sheet.judge("C117", max(apart))
+    sheet.judge("C043", max(apart))
     state = solve(prior, BH(0.6, 0.5), 0.64, 0.5, require_lambda=False)
-    sheet.judge("C118", [state.df, state.selected])
+    sheet.judge("C044", [state.df, state.selected])
 
 
 def _divergence() -> tuple[float, int]:

@@ -151,34 +151,34 @@ def check(data: Data) -> list[Check]:
     points = data["random_designs"]
     count = f"of {len(points)} random problems"
     above = points.fdp - slope_fdp_lower(points.tpp.to_numpy(), 0.3, 0.2)
-    sheet.judge("C039", above.min(), note=f"smallest FDP - q_*(TPP) {count}")
+    sheet.judge("C049", above.min(), note=f"smallest FDP - q_*(TPP) {count}")
     sheet.judge(
-        "C040", points.tpp.max(), note=f"largest TPP {count}; u_DT = {donoho_tanner_power(0.3, 0.2):.4f}"
+        "C050", points.tpp.max(), note=f"largest TPP {count}; u_DT = {donoho_tanner_power(0.3, 0.2):.4f}"
     )
     _check_upper(sheet)
     worst, jump = data["moebius"]
-    sheet.judge("C045", worst, note="largest error of TPP, FDP and error/delta - 1 in four settings")
-    sheet.judge("C046", f"TPP falls by at least {jump:.3f}", holds=jump > 0.01)
+    sheet.judge("C055", worst, note="largest error of TPP, FDP and error/delta - 1 in four settings")
+    sheet.judge("C056", f"TPP falls by at least {jump:.3f}", holds=jump > 0.01)
     grid = np.linspace(0.2, 0.98, 40)  # nearer to 0 both are 0 to double precision
     gap = np.concatenate([slope_fdp_upper(grid, *s) - slope_fdp_lower(grid, *s) for s in _SETTINGS])
-    sheet.judge("C047", gap.min(), note=f"smallest difference; the largest is {gap.max():.4f}")
+    sheet.judge("C057", gap.min(), note=f"smallest difference; the largest is {gap.max():.4f}")
     small = np.linspace(0.02, 0.2, 10)
-    sheet.judge("C048", np.max(slope_fdp_upper(small, 0.3, 0.2) - slope_fdp_lower(small, 0.3, 0.2)))
-    sheet.judge("C049", slope_fdp_lower([0.5, 0.7, 0.9], 0.3, 0.2))
+    sheet.judge("C058", np.max(slope_fdp_upper(small, 0.3, 0.2) - slope_fdp_lower(small, 0.3, 0.2)))
+    sheet.judge("C059", slope_fdp_lower([0.5, 0.7, 0.9], 0.3, 0.2))
     error, share = data["lower"]
     sheet.judge(
-        "C050", error if share < 1 else np.inf, note=f"in four settings; largest df/delta {share:.3f}"
+        "C060", error if share < 1 else np.inf, note=f"in four settings; largest df/delta {share:.3f}"
     )
-    sheet.judge("C051", dagger(0.3, 0.2), note=str(crossings(0.3, 0.2)))
-    sheet.judge("C052", donoho_tanner_power(0.3, 0.2))
+    sheet.judge("C061", dagger(0.3, 0.2), note=str(crossings(0.3, 0.2)))
+    sheet.judge("C062", donoho_tanner_power(0.3, 0.2))
     lower = data["curves"].query("kind == 'slope_lower'")
     step = min(part.fdp.diff().min() for _, part in lower.groupby(["delta", "epsilon"]))
     over = (lower.fdp - (1 - lower.epsilon)).max()
-    sheet.judge("C053", min(step, -over + 1e-12), note="smallest step along the curves")
+    sheet.judge("C063", min(step, -over + 1e-12), note="smallest step along the curves")
     _check_families(sheet)
     gains = data["improved"][["tpp_gain", "fdp_gain", "mse_gain"]]
     sheet.judge(
-        "C056",
+        "C066",
         gains.min().min(),
         note=f"smallest of the three gains in {len(gains)} problems; medians "
         + ", ".join(f"{v:.2g}" for v in gains.median()),
@@ -186,11 +186,11 @@ def check(data: Data) -> list[Check]:
     prior = Prior.parse("4:0.2")
     before = solve(prior, Lasso(1.5), 0.64, 0.5)
     after = improve_lasso(prior, 0.64, 0.5, 1.5).state
-    sheet.judge("C057", [before.tpp, before.fdp, before.mse, after.tpp, after.fdp, after.mse])
+    sheet.judge("C067", [before.tpp, before.fdp, before.mse, after.tpp, after.fdp, after.mse])
     one = solve(prior, KLevel((1.5,), (1.0,)), 0.64, 0.5)
-    sheet.judge("C058", max(abs(one.tau - before.tau), abs(one.tpp - before.tpp)))
+    sheet.judge("C068", max(abs(one.tau - before.tau), abs(one.tpp - before.tpp)))
     top = [float(slope_fdp_lower(u, *s)) - (1 - s[1]) for s in _SETTINGS for u in (0.5, 0.99, 1.0)]
-    sheet.judge("C059", max(top))
+    sheet.judge("C069", max(top))
     return sheet.done()
 
 
@@ -209,11 +209,11 @@ def _check_upper(sheet: Sheet) -> None:
         end = max(end, abs(float(slope_fdp_upper(1.0, delta, epsilon)) - (1 - epsilon)))
         near = slope_fdp_upper([limit * (1 - 1e-9), limit * (1 + 1e-9)], delta, epsilon)
         jump = max(jump, abs(float(np.diff(near)[0])))
-    sheet.judge("C041", same)
-    sheet.judge("C042", formula)
-    sheet.judge("C043", end)
+    sheet.judge("C051", same)
+    sheet.judge("C052", formula)
+    sheet.judge("C053", end)
     sheet.judge(
-        "C044", jump, note="change of q^* over 2e-9 u_DT, where the Lasso's threshold is a double root"
+        "C054", jump, note="change of q^* over 2e-9 u_DT, where the Lasso's threshold is a double root"
     )
 
 
@@ -224,12 +224,12 @@ def _check_families(sheet: Sheet) -> None:
         float(np.diff([np.asarray(curve(u, d, 0.2)) for d in (0.2, 0.3, 0.5)], axis=0).max())
         for curve in curves
     )
-    sheet.judge("C054", falls, note="largest step from one delta to the next")
+    sheet.judge("C064", falls, note="largest step from one delta to the next")
     rises = min(
         float(np.diff([np.asarray(curve(u, 0.9, e)) for e in (0.1, 0.2, 0.5)], axis=0).min())
         for curve in curves
     )
-    sheet.judge("C055", rises, note="smallest step from one epsilon to the next")
+    sheet.judge("C065", rises, note="smallest step from one epsilon to the next")
 
 
 if __name__ == "__main__":

@@ -48,18 +48,18 @@ _CURVES = {
     "lasso": lasso_fdp,
 }
 _PROBLEMS = {  # claim -> signals, delta, sigma
-    "C155": ("N(0,1):0.5", 0.5, 0.2),
-    "C156": ("N(0,1):0.5", 0.5, 0.5),
-    "C157": ("N(0,1):0.5", 0.5, 1.0),
-    "C158": ("N(0,1):0.5", 0.5, 2.0),
-    "C159": ("N(0,1):0.05", 0.5, 0.5),
-    "C160": ("N(0,1):0.2", 0.5, 0.5),
-    "C161": ("N(0,1):0.35", 0.5, 0.5),
-    "C162": ("N(0,1):0.7", 0.5, 0.5),
-    "C163": ("N(0,1):0.9", 0.5, 0.5),
-    "C164": ("N(0,1):0.1", 0.5, 0.2),
-    "C165": ("1:0.5", 0.5, 0.2),
-    "C166": ("4:0.2", 0.64, 0.5),
+    "C099": ("N(0,1):0.5", 0.5, 0.2),
+    "C100": ("N(0,1):0.5", 0.5, 0.5),
+    "C101": ("N(0,1):0.5", 0.5, 1.0),
+    "C102": ("N(0,1):0.5", 0.5, 2.0),
+    "C103": ("N(0,1):0.05", 0.5, 0.5),
+    "C104": ("N(0,1):0.2", 0.5, 0.5),
+    "C105": ("N(0,1):0.35", 0.5, 0.5),
+    "C106": ("N(0,1):0.7", 0.5, 0.5),
+    "C107": ("N(0,1):0.9", 0.5, 0.5),
+    "C108": ("N(0,1):0.1", 0.5, 0.2),
+    "C109": ("1:0.5", 0.5, 0.2),
+    "C110": ("4:0.2", 0.64, 0.5),
 }
 _FINITE = Setting(Prior.two_point(0.2, 1.4310932), TwoLevel(1.864239, 0.9325433, 0.1072623), 0.3, 0.02, 1500)
 
@@ -188,55 +188,55 @@ def check(data: Data) -> list[Check]:
     _check_errors(sheet, data)
     finite = data["finite"].set_index("quantity")
     text = ", ".join(f"{q} {finite['mean'][q]:.4f}" for q in ("tpp", "fdp", "mse", "df"))
-    sheet.judge("C150", data["deviation"], note=f"{text}; p = {finite.p.iloc[0]}")
-    sheet.judge("C151", [finite.theory[q] for q in ("tpp", "fdp", "mse", "df")])
+    sheet.judge("C094", data["deviation"], note=f"{text}; p = {finite.p.iloc[0]}")
+    sheet.judge("C095", [finite.theory[q] for q in ("tpp", "fdp", "mse", "df")])
     table = data["correlated"]
     difference = table.lasso - table.two_level
     error = float(difference.std(ddof=1) / np.sqrt(len(difference)))
     means = table.groupby("design")[["lasso", "two_level"]].mean()
     text = "; ".join(f"{kind}: {row.lasso:.2f} to {row.two_level:.2f}" for kind, row in means.iterrows())
-    sheet.judge("C170", difference.mean() / error, note=f"{text}, {len(table)} fits, in standard errors")
+    sheet.judge("C114", difference.mean() / error, note=f"{text}, {len(table)} fits, in standard errors")
     return sheet.done()
 
 
 def _check_curve(sheet: Sheet, data: Data) -> None:
     curves = data["curves"].query("tpp > 0 and tpp < 1")
-    sheet.judge("C141", (curves.two_level - curves.slope_lower).min())
-    sheet.judge("C142", (curves.two_level - curves.slope_upper).max())
+    sheet.judge("C085", (curves.two_level - curves.slope_lower).min())
+    sheet.judge("C086", (curves.two_level - curves.slope_upper).max())
     tpp = (0.3, 0.5, 0.7, 0.9)
-    sheet.judge("C143", two_level_fdp(tpp, 0.3, 0.2))
-    sheet.judge("C144", slope_fdp_upper(tpp, 0.3, 0.2))
+    sheet.judge("C087", two_level_fdp(tpp, 0.3, 0.2))
+    sheet.judge("C088", slope_fdp_upper(tpp, 0.3, 0.2))
     found = crossings(0.3, 0.2)
     below = np.linspace(0.05, 0.999, 20) * found.general
     apart = np.asarray(two_level_fdp(below, 0.3, 0.2)) - np.asarray(slope_fdp_lower(below, 0.3, 0.2))
     sheet.judge(
-        "C145", np.abs(apart).max(), note="largest difference below the crossing of general SLOPE, .5412"
+        "C089", np.abs(apart).max(), note="largest difference below the crossing of general SLOPE, .5412"
     )
-    sheet.judge("C146", [found.two_level, found.general])
+    sheet.judge("C090", [found.two_level, found.general])
     ends = np.asarray(two_level_fdp([0.9, 0.99, 0.999], 0.3, 0.2))
     text = ", ".join(f"{v:.4f}" for v in ends) + " at TPP .9, .99, .999; the Lasso stops at .568"
-    sheet.judge("C147", text, holds=bool(np.isfinite(ends).all() and ends.max() < 0.8))
-    sheet.judge("C148", data["random"])
+    sheet.judge("C091", text, holds=bool(np.isfinite(ends).all() and ends.max() < 0.8))
+    sheet.judge("C092", data["random"])
     worst = 0.0
     for (delta, epsilon), u in product(_SETTINGS, (0.3, 0.6, 0.9)):
         design = attaining_design("two_level", u, delta, epsilon)
         h = limiting_function(design.prior, design.penalty, 1.0)
         worst = max(worst, abs(h.tpp - u), abs(h.fdp - float(two_level_fdp(u, delta, epsilon))))
-    sheet.judge("C149", worst, note="nine designs")
+    sheet.judge("C093", worst, note="nine designs")
 
 
 def _check_shapes(sheet: Sheet) -> None:
     from convexlaw.theory._two_level_shape import penalty_of_shape
 
     prior = Prior.parse("4:0.2")
-    for id, share in (("C152", 0.2), ("C153", 0.5)):
+    for id, share in (("C096", 0.2), ("C097", 0.5)):
         h = limiting_function(prior, TwoLevel(2.0, 1.0, share), 1.0)
         sheet.judge(id, [h.threshold, h.flat])
     worst = 0.0
     for zero, rise, flat in product((0.5, 1.0, 1.5), (0.3, 1.5), (0.5, 2.0)):
         h = limiting_function(prior, penalty_of_shape(prior, 1.0, zero, zero + rise, flat), 1.0)
         worst = max(worst, abs(h.threshold - zero), abs(h.flat - flat))
-    sheet.judge("C154", worst)
+    sheet.judge("C098", worst)
     gains = []
     for text, delta, sigma, alpha in (
         ("4:0.2", 0.64, 0.5, 1.5),
@@ -247,7 +247,7 @@ def _check_shapes(sheet: Sheet) -> None:
         before = solve(law, Lasso(alpha), delta, sigma, require_lambda=False)
         after = improve_lasso(law, delta, sigma, alpha).state
         gains += [after.tpp - before.tpp, before.fdp - after.fdp, before.mse - after.mse]
-    sheet.judge("C171", min(gains))
+    sheet.judge("C115", min(gains))
 
 
 def _check_errors(sheet: Sheet, data: Data) -> None:
@@ -256,15 +256,15 @@ def _check_errors(sheet: Sheet, data: Data) -> None:
         row = table.loc[id]
         sheet.judge(id, [row.lasso, row.two_level, row.slope])
     gain = 1 - table.two_level / table.lasso
-    shares = [gain[id] for id in ("C159", "C160", "C161", "C156", "C162", "C163")]
+    shares = [gain[id] for id in ("C103", "C104", "C105", "C100", "C106", "C107")]
     sheet.judge(
-        "C167", np.diff(shares).min(), note="gains " + ", ".join(f"{100 * g:.1f}" for g in shares) + " %"
+        "C111", np.diff(shares).min(), note="gains " + ", ".join(f"{100 * g:.1f}" for g in shares) + " %"
     )
-    levels = [gain[id] for id in ("C155", "C156", "C157", "C158")]
-    sheet.judge("C168", np.diff(levels).min(), note="gains " + ", ".join(f"{100 * g:.1f}" for g in levels)
+    levels = [gain[id] for id in ("C099", "C100", "C101", "C102")]
+    sheet.judge("C112", np.diff(levels).min(), note="gains " + ", ".join(f"{100 * g:.1f}" for g in levels)
                 + " % at sigma .2, .5, 1, 2")  # fmt: skip
     kept = (table.lasso - table.two_level) / (table.lasso - table.slope)
-    sheet.judge("C169", kept.min(), note=f"smallest of {len(kept)} problems; median {kept.median():.2f}")
+    sheet.judge("C113", kept.min(), note=f"smallest of {len(kept)} problems; median {kept.median():.2f}")
 
 
 if __name__ == "__main__":

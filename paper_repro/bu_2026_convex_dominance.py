@@ -189,19 +189,19 @@ def check(data: Data) -> list[Check]:
     sheet = Sheet(CLAIMS, data.missing)
     _check_table_one(sheet)
     _check_exam(sheet, data["scaled_bounds"])
-    sheet.judge("C342", 5000 / 100)
+    sheet.judge("C202", 5000 / 100)
     if "sizes" in data.tables:
         _check_sizes(sheet, data)
     if "transfer" in data.values:
         found = data["transfer"]
         x = found.steps**-0.5
         line = np.polyval(np.polyfit(x, found.loss, 1), x)
-        sheet.judge("C337", _r2(found.loss, line))
+        sheet.judge("C197", _r2(found.loss, line))
         low, high = found.exponent_interval
-        sheet.judge("C338", found.exponent, note=f"95 % [{low:.2f}, {high:.2f}], 124M, 15k to 50k steps")
+        sheet.judge("C198", found.exponent, note=f"95 % [{low:.2f}, {high:.2f}], 124M, 15k to 50k steps")
     if "second_halves" in data.tables:
         halves = data["second_halves"]
-        sheet.judge("C339", halves.r2.max(), note=f"largest of {len(halves)} curves, literal bound")
+        sheet.judge("C199", halves.r2.max(), note=f"largest of {len(halves)} curves, literal bound")
     return sheet.done()
 
 
@@ -226,25 +226,25 @@ def _check_table_one(sheet: Sheet) -> None:
     logs = np.log(1e6) - np.log(1e4)
     best = [t * value**2 for t, (_, value) in zip((1e4, 1e6), peaks, strict=True)]
     rate = [1 / (t * peak**2) for t, (peak, _) in zip((1e4, 1e6), peaks, strict=True)]
-    sheet.judge("C300", (best[1] - best[0]) / logs)
-    sheet.judge("C301", (rate[1] - rate[0]) / logs)
-    for id, shape in (("C302", "linear"), ("C303", "cosine")):
+    sheet.judge("C160", (best[1] - best[0]) / logs)
+    sheet.judge("C161", (rate[1] - rate[0]) / logs)
+    for id, shape in (("C162", "linear"), ("C163", "cosine")):
         c = li.shape_constants(shape)
         sheet.judge(id, [c.bound_factor, c.peak_factor])
     c = li.shape_constants("wsd", decay=0.2)
-    sheet.judge("C304", c.bound_factor)
-    sheet.judge("C305", c.peak_factor)
+    sheet.judge("C164", c.bound_factor)
+    sheet.judge("C165", c.peak_factor)
     noise, best_slope, rate_slope = _leading(lambda steps: inverse_sqrt(steps, 1.0, offset=1))
     for ids, value in (
-        (("C306", "C307"), noise),
-        (("C308", "C309"), best_slope),
-        (("C310", "C311"), rate_slope),
+        (("C166", "C167"), noise),
+        (("C168", "C169"), best_slope),
+        (("C170", "C171"), rate_slope),
     ):
         for id in ids:
             sheet.judge(id, value)
     c = li.shape_constants("wsd", decay=0.1)
     # bias D²/(2 s T eta) = q1²/(T eta)
-    for id in ("C312", "C313"):
+    for id in ("C172", "C173"):
         sheet.judge(id, (2 * c.s) ** -0.5, note="q1/D at c = .9")
     c, steps = li.shape_constants("cosine"), 100_000
     q1, q2 = (2 * c.s) ** -0.5, (c.I / 2) ** 0.5
@@ -252,21 +252,28 @@ def _check_table_one(sheet: Sheet) -> None:
     for ref in (0.3, 1.0, 3.0):
         scaled = li.bound(cosine(steps, ref / np.sqrt(steps)), form="tail") * np.sqrt(steps)
         apart.append(scaled / (q1**2 / ref + ref * q2**2) - 1)
-    sheet.judge("C314", np.abs(apart).max(), note="cosine, T = 1e5, eta_ref .3, 1, 3")
-    sheet.judge("C315", max(abs(q1 / q2 - c.peak_factor), abs(2 * q1 * q2 - c.bound_factor)))
+    sheet.judge("C174", np.abs(apart).max(), note="cosine, T = 1e5, eta_ref .3, 1, 3")
+    sheet.judge("C175", max(abs(q1 / q2 - c.peak_factor), abs(2 * q1 * q2 - c.bound_factor)))
 
 
 def _check_exam(sheet: Sheet, bounds: pd.DataFrame) -> None:
     good = [li.qualify(name) for name in ("linear", "cosine", "wsd:decay=0.1", "one_minus_sqrt")]
-    sheet.judge("C316", f"{sum(map(bool, good))} of 4 pass (1 - sqrt too)", holds=all(good))
+    sheet.judge("C176", f"{sum(map(bool, good))} of 4 pass (1 - sqrt too)", holds=all(good))
     flat, root = li.qualify("constant"), li.qualify(lambda u: u**-0.5)
     text = f"growth {flat.growth:g} (constant), {root.growth:g} (1/sqrt t) G² eta_ref per e-fold of T"
-    sheet.judge("C317", text, holds=not flat and not root)
+    sheet.judge("C177", text, holds=not flat and not root)
     table = bounds.pivot(index="schedule", columns="steps", values="scaled")
-    names = ("linear", "cosine", "WSD 10 %", "1 - sqrt", "constant", "linear to 10 %")
-    for id, name in zip((f"C{n}" for n in range(318, 324)), names, strict=True):
+    scaled = {
+        "C178": "linear",
+        "C179": "cosine",
+        "C180": "WSD 10 %",
+        "C181": "1 - sqrt",
+        "C182": "constant",
+        "C183": "linear to 10 %",
+    }
+    for id, name in scaled.items():
         sheet.judge(id, table.loc[name])
-    for id, name in (("C324", "linear to 1 %"), ("C325", "cosine to 10 %")):
+    for id, name in (("C184", "linear to 1 %"), ("C185", "cosine to 10 %")):
         sheet.judge(id, table.loc[name].iloc[[0, -1]])
     ends = [
         li.qualify(lambda u: 0.5 * (1 + np.cos(7 * np.pi * u))),
@@ -276,26 +283,26 @@ def _check_exam(sheet: Sheet, bounds: pd.DataFrame) -> None:
         f"ends at 0: {'passes' if ends[0] else 'fails'}; ends at the peak: {'passes' if ends[1] else 'fails'}"
     )
     sheet.judge(
-        "C326", text, holds=bool(ends[0]) and not ends[1], note=f"growth {ends[1].growth:g} at the peak"
+        "C186", text, holds=bool(ends[0]) and not ends[1], note=f"growth {ends[1].growth:g} at the peak"
     )
-    sheet.judge("C327", [li.qualify(f"linear:end={end}").slope for end in (0.01, 0.1)])
+    sheet.judge("C187", [li.qualify(f"linear:end={end}").slope for end in (0.01, 0.1)])
 
 
 def _check_sizes(sheet: Sheet, data: Data) -> None:
     lines, points = data["sizes"], data["points"]
-    sheet.judge("C328", lines.points)
-    sheet.judge("C329", lines.C / 1e4)
-    sheet.judge("C330", lines.Linf)
-    sheet.judge("C331", lines.r2)
+    sheet.judge("C188", lines.points)
+    sheet.judge("C189", lines.C / 1e4)
+    sheet.judge("C190", lines.Linf)
+    sheet.judge("C191", lines.r2)
     apart = (points.fitted / points.loss - 1).abs()
     note = f"largest relative residual; {int((apart > 0.01).sum())} of {len(apart)} points exceed 1 %"
-    sheet.judge("C332", apart.max(), note=note)
+    sheet.judge("C192", apart.max(), note=note)
     slope, level, r2 = _log_linear(lines)
-    sheet.judge("C333", [level, slope, r2])
-    sheet.judge("C334", _power(lines))
+    sheet.judge("C193", [level, slope, r2])
+    sheet.judge("C194", _power(lines))
     rise, height = np.polyfit(np.log(lines["size"]), np.log(lines.C), 1)
-    sheet.judge("C335", [np.exp(height) / 1e4, rise])
-    sheet.judge("C336", lines.N.max() / lines.N.min())
+    sheet.judge("C195", [np.exp(height) / 1e4, rise])
+    sheet.judge("C196", lines.N.max() / lines.N.min())
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ _SHAPES = {
     "linear": linear,
 }
 _COOLDOWNS = (0.1, 0.2, 0.4, 0.6, 0.8)
-_LAWS = {"C233": "cvx6", "C234": "rc4", "C235": "cvx4q", "C236": "cd3"}
+_LAWS = {"C149": "cvx6", "C150": "rc4", "C151": "cvx4q", "C152": "cd3"}
 
 
 def compute(quick: bool = False) -> Data:
@@ -176,54 +176,54 @@ def _check_bounds(sheet: Sheet, data: Data) -> None:
     for size in rng.integers(2, 200, 20):
         lr, g = rng.uniform(0.01, 1, size), rng.uniform(0.3, 2, size)
         apart.append(abs(li.bound(lr, g, form="tail") / _three_terms(lr, g) - 1))
-    sheet.judge("C200", max(apart))
+    sheet.judge("C116", max(apart))
     rates = [linear(t, t**-0.5)[1:] for t in (10, 100, 1000)]
-    sheet.judge("C201", [li.bound(lr, form="tight") * np.sqrt(lr.size + 1) for lr in rates])
-    sheet.judge("C202", li.optimal_peak(linear(1000, 1.0))[1] * np.sqrt(1000))
+    sheet.judge("C117", [li.bound(lr, form="tight") * np.sqrt(lr.size + 1) for lr in rates])
+    sheet.judge("C118", li.optimal_peak(linear(1000, 1.0))[1] * np.sqrt(1000))
     halves = {}
     for name, shape in _SHAPES.items():
         lr = shape(20_000, 0.01)
         halves[name] = li.bound(lr, form="tight") / li.bound(lr, form="free")
     known = halves.pop("constant")
     sheet.judge(
-        "C203", halves.values(), note=f"WSD, cosine, linear at T = 20 000; a constant rate has {known:.3f}"
+        "C119", halves.values(), note=f"WSD, cosine, linear at T = 20 000; a constant rate has {known:.3f}"
     )
     simulated = data["simulated"]
-    sheet.judge("C204", simulated.over_tight.max(), note=f"largest of {len(simulated)} problems")
-    sheet.judge("C205", simulated.over_free.max(), note=f"largest of {len(simulated)} problems")
+    sheet.judge("C120", simulated.over_tight.max(), note=f"largest of {len(simulated)} problems")
+    sheet.judge("C121", simulated.over_free.max(), note=f"largest of {len(simulated)} problems")
 
 
 def _check_closed_forms(sheet: Sheet) -> None:
     horizons = (1000, 10_000, 100_000)
-    sheet.judge("C206", [li.optimal_peak(constant(t, 1.0))[1] * np.sqrt(t) for t in horizons])
-    sheet.judge("C207", li.bound(constant(500, 0.03), form="tail") / li.constant_bound(500, 0.03) - 1)
-    sheet.judge("C208", li.bound(linear(500, 0.03), form="tail") / li.linear_bound(500, 0.03) - 1)
-    shapes = (
-        "linear",
-        "cosine",
-        "one_minus_sqrt",
-        "poly:power=3",
-        "wsd:decay=0.2",
-        "wsd:decay=0.1",
-        "wsd:decay=0.5",
-    )
-    for id, shape in zip((f"C{n}" for n in range(209, 216)), shapes, strict=True):
+    sheet.judge("C122", [li.optimal_peak(constant(t, 1.0))[1] * np.sqrt(t) for t in horizons])
+    sheet.judge("C123", li.bound(constant(500, 0.03), form="tail") / li.constant_bound(500, 0.03) - 1)
+    sheet.judge("C124", li.bound(linear(500, 0.03), form="tail") / li.linear_bound(500, 0.03) - 1)
+    shapes = {
+        "C125": "linear",
+        "C126": "cosine",
+        "C127": "one_minus_sqrt",
+        "C128": "poly:power=3",
+        "C129": "wsd:decay=0.2",
+        "C130": "wsd:decay=0.1",
+        "C131": "wsd:decay=0.5",
+    }
+    for id, shape in shapes.items():
         c = li.shape_constants(shape)
         sheet.judge(id, [c.s, c.I, c.peak_factor, c.bound_factor, c.batch_gain])
-    sheet.judge("C216", li.wsd_upper_bound(1000, 800))
-    sheet.judge("C217", li.optimal_peak(wsd(1000, 1.0))[1])
+    sheet.judge("C132", li.wsd_upper_bound(1000, 800))
+    sheet.judge("C133", li.optimal_peak(wsd(1000, 1.0))[1])
     peak, best = li.optimal_peak(wsd(1000, 1.0))
     ratios = [li.bound(wsd(1000, r * peak), form="tail") / best - (r + 1 / r) / 2 for r in (0.1, 0.5, 3.0)]
-    sheet.judge("C218", max(map(abs, ratios)))
+    sheet.judge("C134", max(map(abs, ratios)))
     bounds = [li.shape_constants("wsd", decay=c).bound_factor for c in (0.1, 0.2, 0.5, 1.0)]
-    sheet.judge("C219", np.diff(bounds).max(), note="bounds " + ", ".join(f"{b:.4f}" for b in bounds))
+    sheet.judge("C135", np.diff(bounds).max(), note="bounds " + ", ".join(f"{b:.4f}" for b in bounds))
     factors = [li.shape_constants("wsd", decay=c).peak_factor for c in _COOLDOWNS]
-    sheet.judge("C230", [*factors, li.shape_constants("cosine").peak_factor])
+    sheet.judge("C146", [*factors, li.shape_constants("cosine").peak_factor])
     peaks = [li.optimal_peak(cosine(t, 1.0))[0] for t in (10_000, 100_000)]
-    sheet.judge("C227", np.log(peaks[1] / peaks[0]) / np.log(10))
+    sheet.judge("C143", np.log(peaks[1] / peaks[0]) / np.log(10))
     average = [li.bound(constant(t, t**-0.5), form="averaged") * np.sqrt(t) for t in (100, 10_000)]
-    sheet.judge("C221", average)
-    sheet.judge("C222", _best_averaged(linear(10_000, 1.0)) / _best_averaged(constant(10_000, 1.0)))
+    sheet.judge("C137", average)
+    sheet.judge("C138", _best_averaged(linear(10_000, 1.0)) / _best_averaged(constant(10_000, 1.0)))
 
 
 def _best_averaged(h: NDArray[np.float64]) -> float:
@@ -238,19 +238,19 @@ def _check_along_runs(sheet: Sheet, data: Data) -> None:
     text = (
         f"over the last fifth it falls to {drops['WSD 20 %']:.2f} (WSD), {drops['constant']:.2f} (constant)"
     )
-    sheet.judge("C220", text, holds=bool(drops["WSD 20 %"] < 0.75 < drops["constant"]))
+    sheet.judge("C136", text, holds=bool(drops["WSD 20 %"] < 0.75 < drops["constant"]))
     drop = step(2000, 0.02, at=0.5, factor=0.01)
     at = [999, 1000]
     before, after = li.curve(drop, form="tail", at=at)
-    sheet.judge("C223", (after - before) / (0.5 * drop[999] / 0.01))
+    sheet.judge("C139", (after - before) / (0.5 * drop[999] / 0.01))
     before, after = li.curve(drop, form="free", at=at)
-    sheet.judge("C224", after / before)
+    sheet.judge("C140", after / before)
     sheet.judge(
-        "C225", _refined(), note="tight bound of the refined schedule over linear decay's, three profiles"
+        "C141", _refined(), note="tight bound of the refined schedule over linear decay's, three profiles"
     )
     same, lower, longer = _continued()
     text = f"bound {same:.4f} as before, {lower:.4f} with a lower rate, {longer:.4f} with a longer cooldown"
-    sheet.judge("C226", text, holds=lower < same and longer < same)
+    sheet.judge("C142", text, holds=lower < same and longer < same)
 
 
 def _refined() -> list[float]:
@@ -290,14 +290,14 @@ def _continued() -> tuple[float, float, float]:
 def _check_sweep(sheet: Sheet, data: Data) -> None:
     peaks = data["measured_peaks"]
     by = peaks.set_index(["shape", "steps"]).peak
-    for id, shape in (("C228", "WSD 0.2"), ("C229", "WSD 0.6")):
+    for id, shape in (("C144", "WSD 0.2"), ("C145", "WSD 0.6")):
         exponent = np.log(by[shape, 50_000] / by[shape, 15_000]) / np.log(50 / 15)
         sheet.judge(
             id, exponent, note="exponent between 15 000 and 50 000 steps, parabolas in log learning rate"
         )
     seen = peaks[peaks.steps == 50_000]
-    sheet.judge("C231", seen.relative)
-    sheet.judge("C232", (seen.relative / seen.theory).max() - 1)
+    sheet.judge("C147", seen.relative)
+    sheet.judge("C148", (seen.relative / seen.theory).max() - 1)
     errors = data["finals"].pivot(index="law", columns="held_out", values="mae")
     for id, law in _LAWS.items():
         wanted = dict(zip(("horizons", "peaks", "shapes"), _reference(id), strict=True))
@@ -309,21 +309,21 @@ def _check_sweep(sheet: Sheet, data: Data) -> None:
     rest = 1 + found["alpha"] - found["r"] - found["q"]
     exponent = -(found["alpha"] - found["q"]) / rest
     outside = max(-0.09 - exponent, exponent + 0.05, 0.0)
-    sheet.judge("C237", outside, note=f"exponent {exponent:.3f} of the fit to shapes")
+    sheet.judge("C153", outside, note=f"exponent {exponent:.3f} of the fit to shapes")
     if data["multipower"] is None:
-        sheet.skip("C238", "left out of a quick run: a minute of fitting")
+        sheet.skip("C154", "left out of a quick run: a minute of fitting")
     else:
         ratio = np.array(data["multipower"]) / errors.loc["cvx6"].to_numpy()
-        sheet.judge("C238", ratio, note="MAE " + ", ".join(f"{v:.4f}" for v in data["multipower"]))
+        sheet.judge("C154", ratio, note="MAE " + ", ".join(f"{v:.4f}" for v in data["multipower"]))
     unseen = data["unseen_peaks"]
-    sheet.judge("C239", unseen.rc4.mean(), note=f"CVX4q has {unseen.cvx4q.mean():.4f}")
+    sheet.judge("C155", unseen.rc4.mean(), note=f"CVX4q has {unseen.cvx4q.mean():.4f}")
     ratios = unseen.rc4 / unseen.cvx4q
     mean = float(np.exp(np.log(ratios).mean()))
-    sheet.judge("C240", mean if ratios.max() < 1 else np.inf, note=f"largest ratio {ratios.max():.2f}")
+    sheet.judge("C156", mean if ratios.max() < 1 else np.inf, note=f"largest ratio {ratios.max():.2f}")
     picks = data["picked_rates"].pivot(index="fitted_at", columns="law", values="rms_octaves")
     cells = int(data["picked_rates"].cells.iloc[0])
     sheet.judge(
-        "C242",
+        "C158",
         picks.cvx4q,
         note=f"fitted at {', '.join(map(str, picks.index))}; {cells} cells of cooldown and horizon",
     )
@@ -331,7 +331,7 @@ def _check_sweep(sheet: Sheet, data: Data) -> None:
         f"CVX4q {picks.cvx4q[1e-3]:.2f}, RC4 {picks.rc4[1e-3]:.2f} octave; at .0005 {picks.cvx4q[5e-4]:.2f}, "
     )
     text += f"{picks.rc4[5e-4]:.2f}: there RC4 is better"
-    sheet.judge("C243", picks.rc4[1e-3] / picks.cvx4q[1e-3], note=text)
+    sheet.judge("C159", picks.rc4[1e-3] / picks.cvx4q[1e-3], note=text)
 
 
 def _reference(id: str) -> tuple[float, ...]:

@@ -127,8 +127,8 @@ def check(data: Data) -> list[Check]:
     """Judge every claim."""
     sheet = Sheet(CLAIMS, data.missing)
     n, d = _PRINTED.optimal(_BUDGET)
-    sheet.judge("C713", d / n, note="tokens a parameter that the printed parameters advise at 5.76e23 FLOPs")
-    sheet.judge("C715", _closed_optimum())
+    sheet.judge("C346", d / n, note="tokens a parameter that the printed parameters advise at 5.76e23 FLOPs")
+    sheet.judge("C348", _closed_optimum())
     if not data.missing:
         _check_fits(sheet, data)
         _check_advice(sheet, data)
@@ -145,40 +145,40 @@ def _closed_optimum() -> float:
 def _check_fits(sheet: Sheet, data: Data) -> None:
     names = ("E", "alpha", "beta", "A", "B")
     fit, whole, limits = data["fit"], data["whole"], data["limits"]
-    sheet.judge("C700", [fit.params[k] for k in names])
-    sheet.judge("C701", fit.objective)
-    sheet.judge("C702", [fit.params[k] for k in names])
+    sheet.judge("C333", [fit.params[k] for k in names])
+    sheet.judge("C334", fit.objective)
+    sheet.judge("C335", [fit.params[k] for k in names])
     low, high = limits["low"], limits["high"]
     # a normal interval is 2 * 1.96 standard errors wide
     sheet.judge(
-        "C703", [(high[k] - low[k]) / 3.92 for k in names[:3]], note="width of the 95 % interval / 3.92"
+        "C336", [(high[k] - low[k]) / 3.92 for k in names[:3]], note="width of the 95 % interval / 3.92"
     )
-    sheet.judge("C704", [edge[k] for k in names[:3] for edge in (low, high)])
-    sheet.judge("C705", [np.log(edge[k]) for k in names[3:] for edge in (low, high)])
-    sheet.judge("C706", [whole.params[k] for k in ("A", "B", "E", "alpha", "beta")])
-    sheet.judge("C707", data["printed"].objective / fit.objective)
+    sheet.judge("C337", [edge[k] for k in names[:3] for edge in (low, high)])
+    sheet.judge("C338", [np.log(edge[k]) for k in names[3:] for edge in (low, high)])
+    sheet.judge("C339", [whole.params[k] for k in ("A", "B", "E", "alpha", "beta")])
+    sheet.judge("C340", data["printed"].objective / fit.objective)
     early = data["early"]
-    sheet.judge("C716", early["mean"] / fit.objective)
-    sheet.judge("C717", early["sum"] / fit.objective)
-    sheet.judge("C718", data["kaplan"].objective / whole.objective)
+    sheet.judge("C349", early["mean"] / fit.objective)
+    sheet.judge("C350", early["sum"] / fit.objective)
+    sheet.judge("C351", data["kaplan"].objective / whole.objective)
 
 
 def _check_advice(sheet: Sheet, data: Data) -> None:
     optimal = data["optimal"]
     low, high = optimal.exponent_interval
     inside = f"{optimal.exponent:.4f}, 95 % [{low:.3f}, {high:.3f}]"
-    sheet.judge("C708", optimal.exponent, note=f"refit: {inside}")
-    sheet.judge("C709", inside, holds=low <= 0.49 and high >= 0.50)
-    sheet.judge("C710", [optimal.exponent, low, high])
+    sheet.judge("C341", optimal.exponent, note=f"refit: {inside}")
+    sheet.judge("C342", inside, holds=low <= 0.49 and high >= 0.50)
+    sheet.judge("C343", [optimal.exponent, low, high])
     # an interval shrinks with the square root of the number of points
-    sheet.judge("C711", 240 * ((high - low) / 0.001) ** 2, note="240 (width of our interval / 0.001)^2")
+    sheet.judge("C344", 240 * ((high - low) / 0.001) ** 2, note="240 (width of our interval / 0.001)^2")
     fit = data["fit"]
     size, tokens = fit.model.optimal(_BUDGET)
     ratio = float(tokens / size)
-    sheet.judge("C712", f"{ratio:.1f} tokens a parameter", holds=10 <= ratio <= 30)
+    sheet.judge("C345", f"{ratio:.1f} tokens a parameter", holds=10 <= ratio <= 30)
     known = 6 * data["residuals"].N * data["residuals"].D
     sheet.judge(
-        "C714",
+        "C347",
         f"{size:.3g} parameters, {tokens:.3g} tokens",
         holds=bool(abs(np.log(size / 70e9)) < 0.15 and abs(np.log(tokens / 1.4e12)) < 0.15),
         note=f"refit, at {_BUDGET / float(known.max()):.0f} times the largest budget fitted",

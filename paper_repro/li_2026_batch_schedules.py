@@ -165,7 +165,7 @@ def _check_theorems(sheet: Sheet) -> None:
         whole = li.bound(lr, np.sqrt(0.7 + 3 / b), form="tail")
         parts = 1 / (2 * lr.sum()) + 0.35 * batch.noise_sum(lr, 1.0) + 1.5 * batch.noise_sum(lr, b)
         apart.append(abs(whole / parts - 1))
-    sheet.judge("C400", max(apart))
+    sheet.judge("C211", max(apart))
     worst, early = 0.0, int(0.99 * _STEPS)
     for shape in sims.SHAPES.values():
         lr = shape(_STEPS, 1.0)
@@ -173,18 +173,18 @@ def _check_theorems(sheet: Sheet) -> None:
         tail = np.cumsum(lr[::-1])[::-1] - 0.5 * lr
         formula = 0.5 * _STEPS * lr / np.sqrt(lr.sum() * tail)
         worst = max(worst, float(np.abs(_schedule(lr) / formula - 1)[:early].max()))
-    sheet.judge("C402", worst)
+    sheet.judge("C213", worst)
     lr = wsd(200, 1.0)
     best = _schedule(lr)
     least = batch.noise_sum(lr, best)
     other = [best * np.exp(rng.normal(0, s, 200)) for s in (0.001, 0.01, 0.1, 1.0) for _ in range(25)]
-    sheet.judge("C403", min(batch.noise_sum(lr, b * 200 / b.sum()) / least for b in other))
-    sheet.judge("C404", np.abs(_schedule(wsd(200, 1e-3)) / best - 1).max())
+    sheet.judge("C214", min(batch.noise_sum(lr, b * 200 / b.sum()) / least for b in other))
+    sheet.judge("C215", np.abs(_schedule(wsd(200, 1e-3)) / best - 1).max())
     noise = []
     for shape in sims.SHAPES.values():
         plan = batch.plan(shape(_STEPS, 1.0), _STEPS, min_batch=0, integer=False)
         noise.append(0.5 * plan.noise / (2 * plan.lr.sum() / _STEPS))
-    sheet.judge("C410", noise)
+    sheet.judge("C221", noise)
     differences = []
     for samples in (200.0, 400.0):
         plan = batch.plan(lr, samples, min_batch=0, integer=False)
@@ -192,8 +192,8 @@ def _check_theorems(sheet: Sheet) -> None:
         printed = 200**2 / (2 * samples) * (np.mean(np.sqrt(c)) ** 2 - np.mean(c))
         differences.append((0.5 * (plan.noise - plan.static_noise), printed))
     (one, printed), (two, _) = differences
-    sheet.judge("C411", one / printed - 1, note=f"{one:.4g} X at K = 200, WSD, 200 steps")
-    sheet.judge("C412", one / two)
+    sheet.judge("C222", one / printed - 1, note=f"{one:.4g} X at K = 200, WSD, 200 steps")
+    sheet.judge("C223", one / two)
 
 
 def _noise_terms(lr: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -210,10 +210,10 @@ def _check_table_two(sheet: Sheet) -> None:
         u <= c, 1 / np.sqrt((1 + c - 2 * np.minimum(u, c)) * (1 + c)), 1 / np.sqrt(1 - c * c)
     )
     printed = {
-        "C405": (constant, 0.5 / np.sqrt(1 - u)),
-        "C406": (linear, np.ones_like(u)),
-        "C407": (wsd, wsd_shape),
-        "C408": (cosine, np.cos(np.pi * u / 2) ** 2 / np.sqrt(1 - u - np.sin(np.pi * u) / np.pi)),
+        "C216": (constant, 0.5 / np.sqrt(1 - u)),
+        "C217": (linear, np.ones_like(u)),
+        "C218": (wsd, wsd_shape),
+        "C219": (cosine, np.cos(np.pi * u / 2) ** 2 / np.sqrt(1 - u - np.sin(np.pi * u) / np.pi)),
     }
     for id, (shape, formula) in printed.items():
         sheet.judge(id, np.abs(_schedule(shape(_STEPS, 1.0))[steps] / formula - 1).max())
@@ -223,15 +223,15 @@ def _check_table_two(sheet: Sheet) -> None:
         left = 1 - (np.array([0.9, 0.99]) * _STEPS) / _STEPS
         ends = b[(np.array([0.9, 0.99]) * _STEPS).astype(int)]
         slopes.append(np.log(ends[1] / ends[0]) / np.log(left[1] / left[0]))
-    sheet.judge("C409", slopes)
+    sheet.judge("C220", slopes)
 
 
 def _check_table_three(sheet: Sheet) -> None:
     for id, shape, steps in (
-        ("C414", constant, 10_000),
-        ("C415", cosine, _STEPS),
-        ("C416", lambda t, p: wsd(t, p, decay=0.1), _STEPS),
-        ("C417", linear, _STEPS),
+        ("C225", constant, 10_000),
+        ("C226", cosine, _STEPS),
+        ("C227", lambda t, p: wsd(t, p, decay=0.1), _STEPS),
+        ("C228", linear, _STEPS),
     ):
         plan = batch.plan(shape(steps, 1.0), steps, min_batch=0, integer=False)
         sheet.judge(id, [0.5 * plan.static_noise, 0.5 * plan.noise])
@@ -242,23 +242,23 @@ def _check_table_three(sheet: Sheet) -> None:
             b * steps, x**0.5, d, grad_norm, steps=steps, shape=shape, scheduled=scheduled
         ).loss
 
-    sheet.judge("C418", loss("cosine", g) / (2 * d * np.sqrt((1.061 * g**2 + x / b) / steps)) - 1)
+    sheet.judge("C229", loss("cosine", g) / (2 * d * np.sqrt((1.061 * g**2 + x / b) / steps)) - 1)
     c = 0.9
     bracket = 1 + 0.5 * np.log((1 + c) / (1 - c))
     for id, scheduled, inside in (
-        ("C419", True, bracket * g**2 + (1 + c) * x / b),
-        ("C420", False, bracket * (g**2 + x / b)),
+        ("C230", True, bracket * g**2 + (1 + c) * x / b),
+        ("C231", False, bracket * (g**2 + x / b)),
     ):
         printed = 2 * d * np.sqrt(inside / ((1 + c) * steps))
         sheet.judge(id, loss("wsd:decay=0.1", g, scheduled) / printed - 1)
-    sheet.judge("C421", loss("constant", 0.0) / (d * np.sqrt(4 * x / (b * steps))) - 1)
+    sheet.judge("C232", loss("constant", 0.0) / (d * np.sqrt(4 * x / (b * steps))) - 1)
     plans = [batch.plan(constant(t, 1.0), t, min_batch=0, integer=False) for t in (1000, 10_000, 100_000)]
-    sheet.judge("C422", [plan.gain for plan in plans])
+    sheet.judge("C233", [plan.gain for plan in plans])
     peaks = []
     for t in (1000, 100_000):
         s = li.shape_constants("cosine").s
         peaks.append(batch.joint_optimum(b * t, x**0.5, shape="cosine").total_rate / (s * t))
-    sheet.judge("C425", np.log(peaks[1] / peaks[0]) / np.log(100))
+    sheet.judge("C236", np.log(peaks[1] / peaks[0]) / np.log(100))
 
 
 def _check_costs(sheet: Sheet) -> None:
@@ -270,24 +270,24 @@ def _check_costs(sheet: Sheet) -> None:
     costly = batch.optimal_batch_sizes(lr, 300 * 32.0**1.5, min_batch=1e-3, integer=False, cost=price)
     # B² f'(B) is proportional to c
     ratio = (1.5 * np.asarray(costly) ** 2.5 / _noise_terms(lr))[:290]
-    sheet.judge("C423", np.log(ratio.max() / ratio.min()))
+    sheet.judge("C234", np.log(ratio.max() / ratio.min()))
     clock = batch.WallClock(overhead=0.2, per_sample=0.01)
     timed = batch.optimal_batch_sizes(lr, 300.0, min_batch=1e-3, integer=False, cost=clock)
     plain = _schedule(lr, (300.0 - 300 * 0.2) / 0.01)
-    sheet.judge("C424", np.abs(np.asarray(timed) / plain - 1).max())
+    sheet.judge("C235", np.abs(np.asarray(timed) / plain - 1).max())
     gains = [
         batch.plan(s(_STEPS, 1.0), _STEPS, min_batch=0, integer=False).gain for s in sims.SHAPES.values()
     ]
     text = ", ".join(f"{name} {g:.3f}" for name, g in zip(sims.SHAPES, gains, strict=True))
-    sheet.judge("C431", "noise gains " + text, holds=all(a > b for a, b in pairwise(gains)))
+    sheet.judge("C242", "noise gains " + text, holds=all(a > b for a, b in pairwise(gains)))
 
 
 def _check_printed(sheet: Sheet) -> None:
-    sheet.judge("C413", 2.5 / 1.1)
+    sheet.judge("C224", 2.5 / 1.1)
     loss = 244.963 * 1e20**-0.097
-    sheet.judge("C436", (246.244 / loss) ** (1 / 0.097) / 1e20)
+    sheet.judge("C247", (246.244 / loss) ** (1 / 0.097) / 1e20)
     loss = 36.933 * 1e20**-0.058
-    sheet.judge("C437", (34.184 / loss) ** (1 / 0.056) / 1e20)
+    sheet.judge("C248", (34.184 / loss) ** (1 / 0.056) / 1e20)
     reported = {
         "llama3-405b": ((0, 4e6), (252e6, 8e6), (2.87e12, 16e6)),
         "palm": ((0, 512), (50e3, 1024), (115e3, 2048)),
@@ -305,27 +305,27 @@ def _check_printed(sheet: Sheet) -> None:
         for name, points in reported.items()
         for at, size in points
     )
-    sheet.judge("C450", f"{wrong} breakpoints of {len(reported)} presets differ", holds=wrong == 0)
+    sheet.judge("C261", f"{wrong} breakpoints of {len(reported)} presets differ", holds=wrong == 0)
 
 
 def _check_eta_over_batch(sheet: Sheet, data: Data) -> None:
     found = data["eta_over_batch"]
     names = ("WSD", "cosine", "linear")
-    sheet.judge("C443", [found[n][0] for n in names])
-    sheet.judge("C444", [*(found[n][1] for n in names), *(found[n][2] for n in names)])
-    sheet.judge("C445", [*(found[n][3] for n in names), *(found[n][4] for n in names)])
+    sheet.judge("C254", [found[n][0] for n in names])
+    sheet.judge("C255", [*(found[n][1] for n in names), *(found[n][2] for n in names)])
+    sheet.judge("C256", [*(found[n][3] for n in names), *(found[n][4] for n in names)])
     gaps = dict(zip(names, (0.136, 0.743, 0.416), strict=True))
     ordered = sorted(names, key=lambda n: found[n][0]) == sorted(names, key=gaps.__getitem__)
     sheet.judge(
-        "C446", "order of the ratios: " + " < ".join(sorted(names, key=lambda n: found[n][0])), holds=ordered
+        "C257", "order of the ratios: " + " < ".join(sorted(names, key=lambda n: found[n][0])), holds=ordered
     )
-    sheet.judge("C447", data["noise_dominated"])
+    sheet.judge("C258", data["noise_dominated"])
 
 
 def _check_rules(sheet: Sheet) -> None:
     static, scheduled = batch.critical_batch_size("wsd:decay=0.1", 400.0, 2.0)
     c = li.shape_constants("wsd", decay=0.1)
-    sheet.judge("C452", max(abs(static / 200 - 1), abs(scheduled / (200 * 4 * c.s / c.I) - 1)))
+    sheet.judge("C263", max(abs(static / 200 - 1), abs(scheduled / (200 * 4 * c.s / c.I) - 1)))
     steps, samples = 2000, 50_000.0
 
     def loss(samples: float, grad_norm: float) -> float:
@@ -334,56 +334,56 @@ def _check_rules(sheet: Sheet) -> None:
     both = loss(samples, 0.5)
     fewest_steps = steps * (loss(1e300, 0.5) / both) ** 2
     fewest = samples * (loss(samples, 0.0) / both) ** 2
-    sheet.judge("C453", fewest_steps / steps + fewest / samples)
+    sheet.judge("C264", fewest_steps / steps + fewest / samples)
     shapes = ("linear", "cosine", "wsd:decay=0.1", "constant")
     losses = [batch.joint_optimum(1e6, 3.0, 2.0, shape=s).loss for s in shapes]
-    sheet.judge("C454", np.ptp(losses) + abs(losses[0] - 2 * 2 * 3 / 1000))
+    sheet.judge("C265", np.ptp(losses) + abs(losses[0] - 2 * 2 * 3 / 1000))
     lr = wsd(_STEPS, 1.0)
     b = _schedule(lr)
     before = np.cumsum(b) - 0.5 * b
     ratio = lr / b
     line = (2 * lr.sum() / _STEPS) * (1 - before / _STEPS)
-    sheet.judge("C456", np.abs(ratio - line)[: int(0.99 * _STEPS)].max() / line[0])
+    sheet.judge("C267", np.abs(ratio - line)[: int(0.99 * _STEPS)].max() / line[0])
     used, lr = 0.0, wsd(1000, 1.0)
     for rate in lr:
         used += batch.next_batch(float(rate), float(lr.sum()), 1e6, used)
-    sheet.judge("C457", used / 1e6)
+    sheet.judge("C268", used / 1e6)
     quarter = np.cos(0.5 * np.pi * np.arange(20_000) / 20_000)
-    sheet.judge("C462", batch.seesaw(quarter, 256, factor=1.01).steps_saved)
+    sheet.judge("C273", batch.seesaw(quarter, 256, factor=1.01).steps_saved)
     lr = with_warmup(cosine(_STEPS, 1.0), 0.02)
     total = 256.0 * _STEPS
     smart = batch.plan(lr, total, min_batch=32, integer=False).noise
     naive = batch.optimal_batch_sizes(cosine(_STEPS, 1.0), total, min_batch=32, integer=False)
-    sheet.judge("C451", batch.noise_sum(lr, naive) / smart - 1)
+    sheet.judge("C262", batch.noise_sum(lr, naive) / smart - 1)
     curves = [
         li.curve(linear(t, t**-0.5), at=(np.linspace(0.1, 1, 19) * t).astype(int) - 1) for t in (2000, 20_000)
     ]
-    sheet.judge("C438", np.abs((curves[0] / curves[0][-1]) / (curves[1] / curves[1][-1]) - 1).max())
+    sheet.judge("C249", np.abs((curves[0] / curves[0][-1]) / (curves[1] / curves[1][-1]) - 1).max())
 
 
 def _check_simulated(sheet: Sheet, data: Data) -> None:
-    for id, name in (("C401", "moment"), ("C461", "noise")):
+    for id, name in (("C212", "moment"), ("C272", "noise")):
         value, error = data["gradients"][name]
         sheet.judge(id, value, error=error)
-    for id, name in (("C426", "root"), ("C427", "none"), ("C428", "constant")):
+    for id, name in (("C237", "root"), ("C238", "none"), ("C239", "constant")):
         sheet.judge(id, data["decayed"][name])
     fitted = data["protocol"]
     truth, both = fitted["truth"], fitted["both"]
     text = f"fitted with one size: {', '.join(fitted['one'])}; with two: {', '.join(both)}"
-    sheet.judge("C429", text, holds="b_batch" not in fitted["one"] and "b_batch" in both)
-    sheet.judge("C430", [both[name] / truth[name] for name in truth])
+    sheet.judge("C240", text, holds="b_batch" not in fitted["one"] and "b_batch" in both)
+    sheet.judge("C241", [both[name] / truth[name] for name in truth])
     same = list(data["same"].values())
-    sheet.judge("C455", max(same) / min(same) - 1)
+    sheet.judge("C266", max(same) / min(same) - 1)
     seen = data["quadratic_gains"].pivot(index="shape", columns="sigma", values="gain_percent")
     for id, parts in (
-        ("C458", [("constant", 37, 49)]),
-        ("C459", [("WSD 20 %", 12, 16)]),
-        ("C460", [("cosine", -1.4, 1.6), ("linear", 0, 0)]),
+        ("C269", [("constant", 37, 49)]),
+        ("C270", [("WSD 20 %", 12, 16)]),
+        ("C271", [("cosine", -1.4, 1.6), ("linear", 0, 0)]),
     ):
         outside = [max(low - v, v - high, 0) for name, low, high in parts for v in seen.loc[name]]
         text = "; ".join(f"{name} " + ", ".join(f"{v:.1f}" for v in seen.loc[name]) for name, _, _ in parts)
         sheet.judge(id, max(outside), note=f"{text} % at noise .15 and .3")
-    sheet.judge("C463", data["matched"])
+    sheet.judge("C274", data["matched"])
 
 
 if __name__ == "__main__":

@@ -219,20 +219,20 @@ def _check_table(sheet: Sheet, table: pd.DataFrame) -> None:
     mae = table["mae"]
     printed, tissue = mae.loc["multipower, printed"], mae.loc["tissue"]
     refit = mae.loc["multipower"].dropna()  # not at every size where quick
-    for id, size in (("C660", 25), ("C661", 400)):
+    for id, size in (("C301", 25), ("C302", 400)):
         sheet.judge(id, [table[m].loc["multipower, printed", size] for m in _METRICS[1:]])
-    sheet.judge("C662", printed[100])
-    sheet.judge("C663", table["r2"].loc["multipower, printed"])
+    sheet.judge("C303", printed[100])
+    sheet.judge("C304", table["r2"].loc["multipower, printed"])
     known = dict(zip(SIZES, (0.00462, 0.00499, 0.00603), strict=True))
-    sheet.judge("C664", refit, reference=[known[size] for size in refit.index], note=_sizes(refit))
-    sheet.judge("C665", (refit / printed).drop(100).dropna())
-    sheet.judge("C666", (printed / mae.loc["tissue, lambda .999"])[[25, 400]])
-    sheet.judge("C667", (refit / tissue).dropna(), note=_sizes(refit))
-    ids = ("C668", "C669", "C670", "C671", "C672", "C673", "C674", "C675", "C676", "C677")
+    sheet.judge("C305", refit, reference=[known[size] for size in refit.index], note=_sizes(refit))
+    sheet.judge("C306", (refit / printed).drop(100).dropna())
+    sheet.judge("C307", (printed / mae.loc["tissue, lambda .999"])[[25, 400]])
+    sheet.judge("C308", (refit / tissue).dropna(), note=_sizes(refit))
+    ids = ("C309", "C310", "C311", "C312", "C313", "C314", "C315", "C316", "C317", "C318")
     names = ("tissue, lambda .999", "tissue", *(n for n in _LAWS if n != "cvx3"), "cvx3", "rc4")
     for id, name in zip(ids, names, strict=True):
         sheet.judge(id, mae.loc[name])
-    sheet.judge("C679", mae.loc["cvx4q"] / printed, note="MAE of CVX4q over that of the printed parameters")
+    sheet.judge("C320", mae.loc["cvx4q"] / printed, note="MAE of CVX4q over that of the printed parameters")
 
 
 def _sizes(values: pd.Series) -> str:
@@ -241,23 +241,23 @@ def _sizes(values: pd.Series) -> str:
 
 def _check_parameters(sheet: Sheet, data: Data) -> None:
     rc4, cvx5 = data["params_25"]["rc4"], data["params_25"]["cvx5"]
-    sheet.judge("C683", [rc4[k] for k in ("Linf", "a", "b", "alpha")])
-    sheet.judge("C684", [cvx5[k] for k in ("Linf", "a", "b", "alpha", "q")])
+    sheet.judge("C324", [rc4[k] for k in ("Linf", "a", "b", "alpha")])
+    sheet.judge("C325", [cvx5[k] for k in ("Linf", "a", "b", "alpha", "q")])
     q = data["bootstrap"].loc["q"]
     text = f"q = {q['estimate']:.3f}, 95 % [{q['low']:.3f}, {q['high']:.3f}] of 60 resamples"
-    sheet.judge("C685", text, holds=not q["low"] <= q["estimate"] <= q["high"])
+    sheet.judge("C326", text, holds=not q["low"] <= q["estimate"] <= q["high"])
     ends = np.array([data[f"ends_{size}"] for size in SIZES])
     text = "cosine minus WSD: seen " + ", ".join(f"{v:.4f}" for v in ends[:, 0])
     text += "; law " + ", ".join(f"{v:.4f}" for v in ends[:, 1]) + " nats"
-    sheet.judge("C691", text, holds=bool((ends > 0).all()))
+    sheet.judge("C332", text, holds=bool((ends > 0).all()))
 
 
 def _check_cells(sheet: Sheet, data: Data) -> None:
     cells = data["training_sets"]
     for id, better, other in (
-        ("C680", "cvx4q", "multipower"),
-        ("C681", "cvx4q", "tissue"),
-        ("C682", "rc4", "cvx4q"),
+        ("C321", "cvx4q", "multipower"),
+        ("C322", "cvx4q", "tissue"),
+        ("C323", "rc4", "cvx4q"),
     ):
         ratio = (cells[better] / cells[other]).dropna()
         wins, mean = int((ratio < 1).sum()), float(np.exp(np.log(ratio).mean()))
@@ -267,10 +267,10 @@ def _check_cells(sheet: Sheet, data: Data) -> None:
 def _check_halves(sheet: Sheet, halves: pd.DataFrame) -> None:
     kind = halves.schedule.str.split("_").str[0]
     bound, law = halves[halves.law == "cd3"], halves.law != "cd3"
-    sheet.judge("C686", halves.r2[law & kind.isin(["constant", "cosine"])].min())
-    sheet.judge("C687", halves.r2[law & (kind == "wsdcon")].max())
-    sheet.judge("C688", halves.r2[law & kind.isin(["wsd", "wsdld"])].max())
-    sheet.judge("C689", bound.r2.max(), note=f"largest of {len(bound)} curves")
+    sheet.judge("C327", halves.r2[law & kind.isin(["constant", "cosine"])].min())
+    sheet.judge("C328", halves.r2[law & (kind == "wsdcon")].max())
+    sheet.judge("C329", halves.r2[law & kind.isin(["wsd", "wsdld"])].max())
+    sheet.judge("C330", bound.r2.max(), note=f"largest of {len(bound)} curves")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,8 @@ from convexlaw.paper_repro._check import Check, Sheet
 from convexlaw.paper_repro._claims_su_2017_lasso import CLAIMS, PAPER
 from convexlaw.paper_repro._data import Data
 from convexlaw.paper_repro._random_designs import lasso_points
-from convexlaw.theory.scalar_limit import Lasso, limiting_function, null_risk
+from convexlaw.simulations.monte_carlo import Setting, along_scale, monte_carlo
+from convexlaw.theory.scalar_limit import Lasso, Prior, limiting_function, null_risk
 from convexlaw.theory.tradeoff import (
     attaining_design,
     complete_lasso_region,
@@ -31,6 +32,7 @@ from convexlaw.theory.tradeoff import (
 )
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
 __all__ = ["CLAIMS", "PAPER", "check", "compute", "draw"]
@@ -51,7 +53,15 @@ def compute(quick: bool = False) -> Data:
         ignore_index=True,
     )
     curves = curves.rename(columns={"lower": "fdp"}).drop(columns="upper")
-    return Data({"curves": curves, "random_designs": points}, {"attained": _attained(quick)})
+    tables = {"curves": curves, "random_designs": points, "fits": _fits(10 if quick else 50)}
+    return Data(tables, {"attained": _attained(quick)})
+
+
+def _fits(repetitions: int) -> pd.DataFrame:
+    """Repeated Lasso fits of strong signals with little noise at delta = .3, epsilon = .2."""
+    setting = Setting(Prior.parse("8:0.2"), Lasso(1.6), 0.3, 0.1, 400)
+    scales = along_scale(setting, (0.85, 0.95, 1.05, 1.2, 1.4, 1.8))
+    return monte_carlo(scales, repetitions, seed=4, progress=False).to_frame()
 
 
 def _attained(quick: bool) -> float:
@@ -103,11 +113,15 @@ def draw(data: Data) -> Figure:
     first = curves[(curves.delta == 0.3) & (curves.epsilon == 0.2)]
     left.plot(points.tpp, points.fdp, ".", ms=2.5, color=COLORS["muted"], alpha=0.6, label="random problems")
     left.plot(first.tpp, first.fdp, color=COLORS["lasso"], label="q*")
+    fits = data["fits"].pivot(index="label", columns="quantity")
+    means, errors = fits["mean"], 2 * fits["standard_error"]
+    left.errorbar(means.tpp, means.fdp, errors.fdp, errors.tpp, fmt="o", ms=3.5, lw=1, color=COLORS["data"],
+                  label="Lasso fits, p = 400")  # fmt: skip
     left.fill_between(first.tpp, 0, first.fdp, color=COLORS["lasso"], alpha=0.12, lw=0)
     limit = donoho_tanner_power(0.3, 0.2)
     left.axvline(limit, color=COLORS["data"], lw=0.8, ls=":", label=f"power limit {limit:.3f}")
     left.set_title("δ = 0.3, ε = 0.2")
-    left.legend(loc="lower right")
+    left.legend(loc="lower right", fontsize="small")
     for i, ((delta, epsilon), style) in enumerate(zip(_SETTINGS, ("-", "--", "-.", ":"), strict=True)):
         part = curves[(curves.delta == delta) & (curves.epsilon == epsilon)]
         right.plot(part.tpp, part.fdp, style, color=f"C{i}", label=f"δ = {delta:g}, ε = {epsilon:g}")
@@ -148,7 +162,12 @@ def check(data: Data) -> list[Check]:
     sheet.judge("C014", max(abs(1 - float(lasso_fdp(u, d, e)) - e * u / d) for d, e, u in ends))
     u = np.linspace(0.05, 0.5, 10)
     curves_of = [np.asarray(lasso_fdp(u, d, 0.2)) for d in (0.3, 0.5, 0.8, 1.2)]
-    sheet.judge("C015", np.diff(curves_of, axis=0).max(), note="largest step from one delta to the next")
+    sheet.judge("C016", np.diff(curves_of, axis=0).max(), note="largest step from one delta to the next")
+    fits = data["fits"].pivot(index="label", columns="quantity")
+    tpp, fdp, room = fits["mean"].tpp, fits["mean"].fdp, 3 * fits["standard_error"].fdp
+    limit = donoho_tanner_power(0.3, 0.2)
+    floor = np.asarray(lasso_fdp(np.minimum(tpp, limit), 0.3, 0.2))
+    sheet.judge("C015", (fdp - floor + room).min(), note=f"mean TPP from {tpp.min():.2f} to {tpp.max():.2f}")
     return sheet.done()
 
 

@@ -96,24 +96,24 @@ def check(data: Data) -> list[Check]:
     delta, epsilon = points.delta.to_numpy(), points.epsilon.to_numpy()
     count = f"of {len(points)} random problems"
     above = points.fdp - lasso_fdp(points.tpp.to_numpy(), delta, epsilon)
-    sheet.judge("C016", above.min(), note=f"smallest FDP - q*(TPP) {count}")
+    sheet.judge("C017", above.min(), note=f"smallest FDP - q*(TPP) {count}")
     room = points.fdp - (1 - epsilon * points.tpp / delta)
-    sheet.judge("C017", room.max(), note=f"largest FDP - (1 - epsilon TPP/delta) {count}")
-    sheet.judge("C018", (points.fdp - (1 - epsilon)).max(), note=f"largest FDP - (1 - epsilon) {count}")
+    sheet.judge("C018", room.max(), note=f"largest FDP - (1 - epsilon TPP/delta) {count}")
+    sheet.judge("C019", (points.fdp - (1 - epsilon)).max(), note=f"largest FDP - (1 - epsilon) {count}")
     limits = np.array([donoho_tanner_power(*setting) for setting in _SETTINGS])
     limit = limits[(delta != _SETTINGS[0][0]).astype(int)]
-    sheet.judge("C019", (points.tpp - limit).max(), note=f"largest TPP - u_DT {count}")
+    sheet.judge("C020", (points.tpp - limit).max(), note=f"largest TPP - u_DT {count}")
     parts = [points[(points.delta == d) & (points.epsilon == e)] for d, e in _SETTINGS]
     shares = [_covered(part, *setting) for part, setting in zip(parts, _SETTINGS, strict=True)]
-    sheet.judge("C020", shares, note=f"share of the cells inside both regions that are hit, {count}")
-    sheet.judge("C021", limits[0])
+    sheet.judge("C021", shares, note=f"share of the cells inside both regions that are hit, {count}")
+    sheet.judge("C022", limits[0])
     ends = [(0.5, 0.3), (0.3, 0.2), (0.3, 0.5)]
     meet = [_gap_at_end(d, e) for d, e in ends]
-    sheet.judge("C022", max(map(abs, meet)), note="largest difference in three settings")
+    sheet.judge("C023", max(map(abs, meet)), note="largest difference in three settings")
     end = float(lasso_fdp(1.0, 0.6, 0.25))
-    sheet.judge("C023", f"q*(1) = {end:.4f}, line at {1 - 0.25 / 0.6:.4f}", holds=end < 1 - 0.25 / 0.6)
+    sheet.judge("C024", f"q*(1) = {end:.4f}, line at {1 - 0.25 / 0.6:.4f}", holds=end < 1 - 0.25 / 0.6)
     beyond = lasso_fdp(limits[0] + np.array([1e-9, 1e-3, 0.2]), 0.5, 0.3)
-    sheet.judge("C024", "NaN at u_DT + 1e-9, 1e-3, 0.2", holds=bool(np.isnan(beyond).all()))
+    sheet.judge("C025", "NaN at u_DT + 1e-9, 1e-3, 0.2", holds=bool(np.isnan(beyond).all()))
     return sheet.done()
 
 

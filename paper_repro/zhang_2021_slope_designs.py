@@ -134,9 +134,10 @@ def draw(data: Data) -> Figure:
     middle.set_ylabel("noise level τ")
     middle.set_title("gradient steps")
     levels = data["noise_levels"]
-    right.barh(np.arange(len(levels)), levels.tau, 0.6, color=[looks[name][1] for name in levels.design])
+    for i, row in enumerate(levels.itertuples()):
+        right.plot(row.tau, i, "o", ms=9, color=looks[str(row.design)][1])
     right.set_yticks(np.arange(len(levels)), list(levels.design))
-    right.set_xlim(0.6, None)
+    right.margins(x=0.15, y=0.2)
     right.set_xlabel("noise level τ, fresh draws")
     right.set_title("designs compared")
     return figure
@@ -145,24 +146,24 @@ def draw(data: Data) -> Figure:
 def check(data: Data) -> list[Check]:
     """Judge every claim."""
     sheet = Sheet(CLAIMS, data.missing)
-    sheet.judge("C180", data["cosine"])
-    sheet.judge("C181", data["steps"].tau.diff().max(), note=f"{len(data['steps']) - 1} accepted steps")
+    sheet.judge("C070", data["cosine"])
+    sheet.judge("C071", data["steps"].tau.diff().max(), note=f"{len(data['steps']) - 1} accepted steps")
     weights = data["weights"]["gradient steps"]
-    sheet.judge("C182", max(float(weights.diff().max()), -float(weights.min())))
+    sheet.judge("C072", max(float(weights.diff().max()), -float(weights.min())))
     tau = data["noise_levels"].set_index("design").tau
-    for id, other in (("C183", "Lasso"), ("C184", "two levels"), ("C185", "best of the limit")):
+    for id, other in (("C073", "Lasso"), ("C074", "two levels"), ("C075", "best of the limit")):
         sheet.judge(id, tau["gradient steps"] / tau[other])
     fits = data["fits"].set_index("quantity").loc["mse"]
     text = f"error {fits['mean']:.4f}, limit {fits.theory:.4f}, p = {int(fits.p)}"
-    sheet.judge("C186", abs(data["deviation"]), note=text)
+    sheet.judge("C076", abs(data["deviation"]), note=text)
     lasso, two, general = data["errors"].values()
-    sheet.judge("C187", (lasso - two) / (lasso - general))
-    sheet.judge("C188", max(two - lasso, general - two))
+    sheet.judge("C077", (lasso - two) / (lasso - general))
+    sheet.judge("C078", max(two - lasso, general - two))
     folds = data["leave_one_out"]
-    for id, name in (("C189", "Lasso"), ("C190", "two levels")):
+    for id, name in (("C079", "Lasso"), ("C080", "two levels")):
         sheet.judge(id, folds[name].mean(), error=_error(folds[name]), note=f"{len(folds)} repetitions")
     difference = folds["Lasso"] - folds["two levels"]
-    sheet.judge("C191", difference.mean() / _error(difference), note=f"{len(folds)} repetitions")
+    sheet.judge("C081", difference.mean() / _error(difference), note=f"{len(folds)} repetitions")
     return sheet.done()
 
 
