@@ -44,7 +44,6 @@ def solve_on_pattern(problem: Any, coef: Vector, levels: Vector, scaled: bool) -
     columns = problem.X.tocsc()[:, order].toarray() if hasattr(problem.X, "tocsr") else problem.X[:, order]
     signed = columns * (np.sign(coef[order]) / problem.unit)
     reduced = np.add.reduceat(signed, starts, axis=1)
-    problem.products += 1
     loads = np.add.reduceat(levels[: order.size], starts)
     try:
         factor = np.linalg.cholesky(reduced.T @ reduced)

@@ -43,8 +43,6 @@ class Problem:
         if square == 0 or self.n == 0:
             raise ConvexlawError("X is all zeros or empty: there is nothing to select")
         self.unit = math.sqrt(square / self.p)
-        if abs(self.unit - 1.0) < 0.05:
-            self.unit = 1.0
         self.X, self.y = X, target
         self.products = 0
 
@@ -65,8 +63,8 @@ class Run:
     """Message passing in the scaled problem; keeps the best iterate by its gap.
 
     Thresholds for a given lam come from the recursion ``c_{t+1} = 1 + c_t m/n``; where that makes no progress
-    the run starts again with ``lam kappa ||z|| / sqrt(n)``, kappa going slowly to ``sqrt(n)/||y - X b||``: both
-    have the SLOPE solution as their fixed point, the second is slower at best and steadier.
+    the run starts again with ``lam kappa ||z|| / sqrt(n)``, kappa going slowly to ``sqrt(n)/||y - X b||``.
+    Both have the SLOPE solution as their fixed point; the second is slower at best and steadier.
     """
 
     def __init__(
@@ -122,6 +120,10 @@ class Run:
     def _step(self, message: Vector) -> bool:
         """Do one iteration; tell whether the residual has grown without bound."""
         problem, keep, n = self.problem, self.keep, self.problem.n
+        if self.c == 1.0 and self.mode == "lambda":
+            # a first guess of c = 1/(1 - m/n) that costs no product
+            for _ in range(3):
+                self.c = 1.0 + self.c * self._clusters(prox(self.estimates, self.levels * self.c)) / n
         new = prox(self.estimates, self._thresholds(len(self.gaps) - 1 - self.began))
         self.share = self._clusters(new) / n
         self.last = new
@@ -144,7 +146,7 @@ class Run:
         )
 
     def _start_steady(self) -> None:
-        """Start again with kappa thresholds, from above the edge of the domain null_risk(kappa lam) < delta."""
+        """Start again with kappa thresholds, above the edge of the domain null_risk(kappa lam) < delta."""
         from convexlaw.theory._state_solver import log_domain_edge
         from convexlaw.theory.scalar_limit import Weights
 
@@ -189,7 +191,10 @@ class Run:
         return int(sizes.size)
 
     def _finish_pattern(self) -> float:
-        """Solve exactly on the last pattern; return the relative gap (infinite where it breaks)."""
+        """Solve exactly on the last pattern; return the relative gap (infinite where it breaks).
+
+        One product, for the certificate; the columns of the pattern alone enter the rest.
+        """
         if not self.polish or (self.pattern and self.pattern == self.tried):
             return math.inf
         self.tried = self.pattern

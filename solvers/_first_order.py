@@ -89,7 +89,7 @@ def proximal_descent(
     residual = y - X @ b
     g = -(X.T @ residual)
     before, g_before = b, g
-    momentum, products = 1.0, 0 if start is None else 2
+    momentum, products = 1.0, 1 if start is None else 2
     gaps = []
     done = False
     k = 0

@@ -49,7 +49,7 @@ class AMPResult(Result):
     method : {"amp", "amp + exact pattern", "exact solver"}
         Where ``coef`` comes from.
     n_iter, n_products : int
-        Iterations of message passing, and products with X or X' (those of the exact solver not counted).
+        Iterations of message passing, and products with all of X or X' (the exact solver not counted).
     tau : float
         Noise level of ``estimates``, ``||z|| / sqrt(n)`` in the units of the coefficients.
     estimates : ndarray, shape (p,)
@@ -117,7 +117,7 @@ def amp_slope(
     Modes: ``lambda`` solves for the given ``lam`` (thresholds ``lam c_t``, ``c_{t+1} = 1 + c_t m/n``);
     ``alpha`` uses thresholds ``penalty ||z|| / sqrt(n)`` and returns the solution of the problem whose lam
     goes with them; ``state_evolution`` uses ``penalty tau_t`` with tau_t from the theory for ``prior`` and
-    ``sigma``.
+    ``sigma``, and lam = penalty tau (1 - m/n) (with the m of the last step where m keeps jumping).
 
     Parameters
     ----------
@@ -126,7 +126,8 @@ def amp_slope(
     y : array_like, shape (n,)
         Centre y and the columns of X first where there is an intercept.
     penalty : Penalty or array_like, shape (p,)
-        Levels alpha in units of tau, for the modes alpha and state_evolution.
+        Levels alpha in units of tau, for the modes alpha and state_evolution. The problem solved in mode
+        alpha has ``lam = alpha ||y - X b|| / sqrt(n)`` times the root mean square norm of the columns.
     lam : Penalty or array_like, shape (p,)
         The penalty itself, for the mode lambda.
     mode : {"lambda", "alpha", "state_evolution"}, optional
