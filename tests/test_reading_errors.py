@@ -241,6 +241,33 @@ def test_huge_numbers_stay_numbers(tmp_path: Path) -> None:
     assert read_runs(path).curve("log")[0].tolist() == [2]
 
 
+@pytest.mark.parametrize("value", ["1e308", "1.7e308", "5e-324", "0", "1e-300", "9007199254740992"])
+@pytest.mark.parametrize("column", ["loss", "lr", "batch_size", "tokens", "grad_norm", "seq_len", "val_loss"])
+def test_extreme_cells_pass_without_a_warning(tmp_path: Path, column: str, value: str) -> None:
+    names = ["step", "loss", "lr", "batch_size", "tokens", "grad_norm", "seq_len", "val_loss"]
+    for rows in ([3], [0, 1, 2], [0, 39], list(range(40)), list(range(0, 40, 2))):
+        lines = [",".join(names)]
+        for k in range(40):
+            cells = {
+                "step": f"{10 * k}",
+                "loss": "3",
+                "lr": f"{k + 1}",
+                "batch_size": "8",
+                "tokens": f"{80 * k}",
+            }
+            cells |= {"grad_norm": "1", "seq_len": "1", "val_loss": "3"}
+            if k in rows:
+                cells[column] = value
+            lines.append(",".join(cells[n] for n in names))
+        path = tmp_path / "log.csv"
+        path.write_text("\n".join(lines) + "\n")
+        table = read_runs(path, loss_scale=1e-3 if len(rows) == 3 else 1.0)
+        assert len(table.curve("log")[0]) > 0
+        str(table)
+        table.drop_spikes()
+        table.dense_lr("log")
+
+
 def test_wide_tables_do_not_explode(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     names = [f"c{k}" for k in range(20_000)]

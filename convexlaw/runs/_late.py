@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from convexlaw.runs._raw import Floats, Ints, RawRun
@@ -22,7 +24,8 @@ def _rise(own: Ints, given: Floats, least: int) -> float | None:
     line = given[0] + slope * (own - own[0])
     if np.any(np.abs(given - line) > 1e-4 * np.abs(line)):
         return None
-    return float(own[0] - given[0] / slope)
+    start = float(own[0] - given[0] / slope)
+    return start if math.isfinite(start) else None
 
 
 def _fall(own: Ints, given: Floats) -> float | None:
@@ -33,9 +36,11 @@ def _fall(own: Ints, given: Floats) -> float | None:
     before = (given[-3] - given[-2]) / (own[-2] - own[-3])
     if abs(before - slope) > 1e-3 * slope:
         return None  # not a line
-    return float(own[-1] + given[-1] / slope)
+    end = float(own[-1] + given[-1] / slope)
+    return end if math.isfinite(end) else None
 
 
+@np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore")
 def placed(raw: RawRun, logged: Stream) -> tuple[Stream, list[tuple[str, str]]]:
     """Put logged learning rates at the updates that they belong to.
 

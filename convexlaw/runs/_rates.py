@@ -53,6 +53,7 @@ def schedule_for(schedule: Any, run: str) -> Floats | None:
     return lr
 
 
+@np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore")
 def dense(run: str, last_step: int, points: Stream, schedule: Floats | None) -> Floats:
     """Learning rate of the steps 0 .. last_step.
 
@@ -120,6 +121,7 @@ def _anchors(own: Ints, given: Floats) -> tuple[Ints, Floats]:
     return own, given
 
 
+@np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore")
 def rate_notes(last_step: int, points: Stream, schedule: Floats | None = None) -> list[tuple[str, str]]:
     """Say what the learning rate of every step has to guess, or how a given schedule differs from the log.
 
@@ -190,8 +192,7 @@ def rate_notes(last_step: int, points: Stream, schedule: Floats | None = None) -
     alone = changing.copy()
     alone[1:] &= ~changes[:-1]
     alone[:-1] &= ~changes[1:]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        alone &= np.abs(np.diff(rates)) > 0.05 * np.maximum(rates[1:], rates[:-1])
+    alone &= np.abs(np.diff(rates)) > 0.05 * np.maximum(rates[1:], rates[:-1])
     if steps.size > 3 and alone[1:].any():
         k = int(np.flatnonzero(alone[1:])[0]) + 1
         notes.append(

@@ -41,6 +41,7 @@ class TidyRun:
     notes: list[Note] = field(default_factory=list)
 
 
+@np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore")
 def tidy(raw: RawRun, duplicates: str = "later", na: str = "drop", loss_scale: float = 1.0) -> TidyRun:
     """Make one run tidy and say what was done.
 
@@ -78,9 +79,8 @@ def tidy(raw: RawRun, duplicates: str = "later", na: str = "drop", loss_scale: f
             values[split], rows[split] = np.empty(0), np.zeros(steps.size, dtype=bool)
     bounds = [raw.values(c) for c in ("loss_min", "loss_max") if c in raw.columns]
     if loss_scale != 1.0 and values["train"].size:
-        with np.errstate(over="ignore"):
-            values["train"] = values["train"] / loss_scale
-            bounds = [b / loss_scale for b in bounds]
+        values["train"] = values["train"] / loss_scale
+        bounds = [b / loss_scale for b in bounds]
         raw.note("loss_scale", f"training losses are divided by {loss_scale:g} (loss_scale)")
     lead = rows["train"] if rows["train"].any() else rows["val"]
     if not lead.any():
@@ -168,8 +168,7 @@ def _steps(raw: RawRun) -> Ints:
             )
         raw.keep(~absent)
         given = given[~absent]
-    with np.errstate(invalid="ignore"):
-        steps = given.astype(np.int64)
+    steps = given.astype(np.int64)
     if np.array_equal(steps, given) and steps.min() >= 0 and steps.max() <= MAX_STEP:
         return steps
     for wrong, rule in (

@@ -19,6 +19,7 @@ _DIVERGED = 1.5  # times the lowest loss so far
 _LASTING = 200  # steps
 
 
+@np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore")
 def examine(run: TidyRun, kind: str) -> list[tuple[str, str]]:
     """List what a reader should know of a run before fitting it.
 
@@ -150,8 +151,7 @@ def _divergence(run: TidyRun) -> tuple[list[tuple[str, str]], list[tuple[int, in
     spans: list[tuple[int, int]] = []
     if steps.size >= 5 and losses.min() > 0 and _ever_high(losses):
         lowest = np.minimum.accumulate(losses)
-        with np.errstate(over="ignore"):
-            high = losses > _DIVERGED * lowest
+        high = losses > _DIVERGED * lowest
         edges = np.flatnonzero(np.diff(np.concatenate(([False], high, [False])).astype(np.int8)))
         lasting = min(_LASTING, 0.1 * (steps[-1] - steps[0]))
         long = [
@@ -190,15 +190,15 @@ def _ever_high(losses: Floats) -> bool:
     whole = losses.size // size * size
     blocks = losses[:whole].reshape(-1, size)
     low = np.minimum.accumulate(np.concatenate(([np.inf], blocks.min(axis=1))))
-    with np.errstate(over="ignore"):
-        suspect = np.flatnonzero(blocks.max(axis=1) > _DIVERGED * low[1:])
-        for k in [*suspect.tolist(), len(blocks)]:
-            part = losses[k * size : (k + 1) * size]
-            if np.any(part > _DIVERGED * np.minimum(np.minimum.accumulate(part), low[k])):
-                return True
+    suspect = np.flatnonzero(blocks.max(axis=1) > _DIVERGED * low[1:])
+    for k in [*suspect.tolist(), len(blocks)]:
+        part = losses[k * size : (k + 1) * size]
+        if np.any(part > _DIVERGED * np.minimum(np.minimum.accumulate(part), low[k])):
+            return True
     return False
 
 
+@np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore")
 def find_spikes(steps: Ints, losses: Floats) -> Ints:
     """Find rows that stand out above the rows on both sides.
 
@@ -230,8 +230,7 @@ def find_spikes(steps: Ints, losses: Floats) -> Ints:
     for part in np.array_split(candidates, max(1, candidates.size // 50_000)):
         before, after = _level(losses, part, -1), _level(losses, part, 1)
         level = np.fmax(before, after)
-        with np.errstate(over="ignore"):
-            found.append(part[losses[part] / level > factor])
+        found.append(part[losses[part] / level > factor])
     return np.concatenate(found)
 
 
@@ -264,8 +263,7 @@ def _risen(losses: Floats, factor: float) -> Ints:
         if whole
         else np.empty(0)
     )
-    with np.errstate(over="ignore"):
-        rising = np.flatnonzero(blocks.max(axis=1) > factor * low) if whole else np.empty(0, np.int64)
+    rising = np.flatnonzero(blocks.max(axis=1) > factor * low) if whole else np.empty(0, np.int64)
     if rising.size > 0.05 * len(blocks):
         return _risen_in(losses, 0, losses.size, factor)
     starts = [*(rising * size).tolist(), *([whole] if whole < losses.size else [])]
@@ -279,8 +277,7 @@ def _risen_in(losses: Floats, start: int, stop: int, factor: float) -> Ints:
     six = part.copy()
     for reach in (1, 2, 2):  # windows of 2, 4, 6
         six[reach:] = np.minimum(six[reach:], six[:-reach])
-    with np.errstate(over="ignore"):
-        risen = np.flatnonzero(part[1:] > factor * six[:-1]) + 1 + first
+    risen = np.flatnonzero(part[1:] > factor * six[:-1]) + 1 + first
     return risen[risen >= start]
 
 
@@ -291,8 +288,7 @@ def _multiple(run: TidyRun) -> list[tuple[str, str]]:
     if good.sum() < 2 or steps.size < 2:
         return []
     near = np.interp(at[good], steps, losses)
-    with np.errstate(over="ignore"):
-        ratios = near / val[good]
+    ratios = near / val[good]
     middle = float(np.median(ratios))
     factor = round(middle) if 1.5 < middle < 1e6 else 1
     if (
@@ -330,16 +326,15 @@ def _tokens(run: TidyRun) -> list[tuple[str, str]]:
     guessed = ""
     if expected is None:
         return _tokens_alone(steps, tokens)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        if length is None:
-            ratios = np.diff(tokens) / np.diff(expected[0])
-            ratios = ratios[np.isfinite(ratios) & (ratios > 0)]
-            if not ratios.size:
-                return []
-            length = float(np.median(ratios))
-            guessed = " (the length that fits most rows)"
-        # tokens may count before or after the update of their step
-        misses = [np.abs(tokens - length * e) / (length * np.maximum(e, expected[1])) for e in expected]
+    if length is None:
+        ratios = np.diff(tokens) / np.diff(expected[0])
+        ratios = ratios[np.isfinite(ratios) & (ratios > 0)]
+        if not ratios.size:
+            return []
+        length = float(np.median(ratios))
+        guessed = " (the length that fits most rows)"
+    # tokens may count before or after the update of their step
+    misses = [np.abs(tokens - length * e) / (length * np.maximum(e, expected[1])) for e in expected]
     miss = min(misses, key=lambda m: float(np.median(m)))
     wrong = np.flatnonzero(miss > 0.01)
     wrong = wrong[length * expected[0][wrong] > 0]
@@ -374,8 +369,7 @@ def _samples(run: TidyRun, steps: Ints) -> tuple[Floats, Floats] | None:
 
 
 def _tokens_alone(steps: Ints, tokens: Floats) -> list[tuple[str, str]]:
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        rates = np.diff(tokens) / np.diff(steps)
+    rates = np.diff(tokens) / np.diff(steps)
     if not np.isfinite(rates).all() or rates.min() <= 0 or rates.max() <= 1.01 * rates.min():
         return []
     return [
