@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -161,12 +161,13 @@ def as_runs(source: Any) -> tuple[list[RunData], Any]:
     from convexlaw.runs.table import RunTable, read_runs
 
     table = source if isinstance(source, RunTable) else read_runs(source)
-    table = _with_own_schedules(table)
+    table = with_stated_schedules(table)
     return [_run(table, name) for name in table.runs], table
 
 
-def _with_own_schedules(table: RunTable) -> RunTable:
-    """Take the schedule that a log states in its header, where it agrees with the rates logged."""
+def with_stated_schedules(table: RunTable) -> RunTable:
+    """Take the schedule a log states in its header where it agrees with the rates logged; note it."""
+    from convexlaw.runs._raw import Note
     from convexlaw.theory.schedules import parse
 
     found: dict[str, Array] = {}
@@ -184,7 +185,11 @@ def _with_own_schedules(table: RunTable) -> RunTable:
             continue
         if np.allclose(lr[steps], rows["lr"].to_numpy(dtype=np.float64), rtol=1e-4, atol=1e-12):
             found[name] = lr
-    return table.with_schedule(found) if found else table
+    if not found:
+        return table
+    stated = table.with_schedule(found)
+    text = "the learning rate of every step comes from the schedule in its header lines"
+    return replace(stated, notes=[*stated.notes, *(Note(run, "own_schedule", text) for run in found)])
 
 
 def _run(table: RunTable, name: str) -> RunData:

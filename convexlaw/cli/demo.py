@@ -18,10 +18,11 @@ def demo(
     from convexlaw.cli import _tables
     from convexlaw.report.curves import curve_report, verdict
     from convexlaw.simulations import DEMO_TRAIN, demo_logs
+    from convexlaw.solvers._fit_data import with_stated_schedules
 
     start = time.perf_counter()
     logs = demo_logs()
-    runs = convexlaw.read_runs(logs)
+    runs = with_stated_schedules(convexlaw.read_runs(logs))
     typer.echo(f"read {len(runs.runs)} training runs of a small transformer (simulations/logs)")
     fit = convexlaw.fit_curves(runs, train=list(DEMO_TRAIN))
     typer.echo(f"fitted {fit.law} on {', '.join(fit.train)}")

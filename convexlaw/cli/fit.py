@@ -50,8 +50,12 @@ def curve(
     import convexlaw
     from convexlaw.cli import _tables
     from convexlaw.report.curves import curve_report, verdict
+    from convexlaw.report.notes import grouped_notes
+    from convexlaw.solvers._fit_data import with_stated_schedules
 
-    runs = convexlaw.read_runs(logs, schedule=_tables.schedule_arguments(schedule or []))
+    runs = with_stated_schedules(
+        convexlaw.read_runs(logs, schedule=_tables.schedule_arguments(schedule or []))
+    )
     if train or test:
         wanted = {
             *(runs.select(train).runs if train else ()),
@@ -96,7 +100,8 @@ def curve(
         return
     typer.echo(str(fit))
     _tables.show_table(scores[["run", "trained", "points", "mae", "r2", "final_error", "last_value_mae"]])
-    _tables.show_lines(runs.notes, "Read:")
+    for title, lines in grouped_notes(runs, options=True).items():
+        _tables.show_lines(lines, f"{title}:")
     _tables.show_lines(fit.identifiability.sentences, "What the data can tell:")
     typer.echo(verdict(fit, scores))
     typer.echo(f"report: {page}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,42 +12,6 @@ if TYPE_CHECKING:
 
     from convexlaw.runs.table import RunTable
 
-# what was done to a log, what to look at before a fit, and (all else) how it was read
-_CHANGED = (
-    "skipped",
-    "nan",
-    "resumed",
-    "equal_steps",
-    "summary",
-    "other_rows",
-    "cut",
-    "no_step",
-    "header_again",
-    "unsorted",
-    "split",
-    "checkpoints",
-    "loss_scale",
-    "pooled",
-    "dropped_spikes",
-)
-_WRONG = (
-    "no_lr",
-    "spikes",
-    "divergence",
-    "plateau",
-    "loss_multiple",
-    "tokens",
-    "step_units",
-    "same_rows",
-    "grouped",
-    "trailing_zero",
-    "late_lr",
-    "lr_jump",
-    "seeds",
-    "schedule",
-    "no_line_end",
-    "single_rows",
-)
 _MOST = 12  # lines under one heading
 
 
@@ -85,6 +48,8 @@ def read(
     """Read logs of any format, one line a run, and say what was dropped, merged, guessed or looks wrong."""
     import convexlaw
     from convexlaw.cli import _tables
+    from convexlaw.report.notes import grouped_notes
+    from convexlaw.solvers._fit_data import with_stated_schedules
 
     _check_outputs(out, plot)
     table = convexlaw.read_runs(
@@ -94,7 +59,7 @@ def read(
         na=na,
         loss_scale=loss_scale,
     )
-    table = _with_stated_schedules(table)
+    table = with_stated_schedules(table)
     if drop_spikes:
         table = table.drop_spikes()
     if pool_seeds:
@@ -107,29 +72,12 @@ def read(
         _tables.show_json(_as_json(table))
         return
     _tables.show_table(_overview(table))
-    for title, notes in _grouped(table).items():
+    for title, notes in grouped_notes(table, options=True).items():
         typer.echo("")
         _tables.show_lines(notes if all_notes else _first(notes), title)
     for path, what in ((out, "table"), (plot, "figure")):
         if path is not None:
             typer.echo(f"\n{what} written to {path}")
-
-
-def _with_stated_schedules(table: RunTable) -> RunTable:
-    """Take the schedules that logs state in their header lines, as the fits do, and say so."""
-    from dataclasses import replace
-
-    from convexlaw.runs._raw import Note
-    from convexlaw.solvers._fit_data import _with_own_schedules
-
-    stated = _with_own_schedules(table)
-    text = "the learning rate of every step comes from the schedule in its header lines"
-    own = [
-        Note(run, "own_schedule", text)
-        for run in stated.runs
-        if run in stated._schedules.keys() - table._schedules.keys()
-    ]
-    return replace(stated, notes=[*stated.notes, *own])
 
 
 def _check_outputs(out: Path | None, plot: Path | None) -> None:
@@ -194,40 +142,6 @@ def _plain(text: object, limit: int = 400) -> str:
     from convexlaw.runs._raw import printable
 
     return escape(printable(text, limit))
-
-
-def _grouped(table: RunTable) -> dict[str, list[str]]:
-    """Sort notes under three headings; a sentence that several runs share stands once."""
-    groups: dict[str, dict[str, list[str]]] = {
-        "Left out or merged": {},
-        "Look at these before a fit": {},
-        "How it was read": {},
-    }
-    titles = list(groups)
-    for note in table.notes:
-        kind, run, text = (getattr(note, k, "") for k in ("kind", "run", "text"))
-        title = titles[0] if kind in _CHANGED else titles[1] if kind in _WRONG else titles[2]
-        groups[title].setdefault(text or note, []).append(run)
-    return {
-        t: [_sentence(text, runs) for text, runs in found.items()] for t, found in groups.items() if found
-    }
-
-
-def _sentence(text: str, runs: list[str]) -> str:
-    from convexlaw.runs._raw import printable
-
-    # the sentences speak to a program; here the same things are options
-    for name, option in (
-        (r"schedule=", "--schedule"),
-        (r"pool_seeds\(\)", "--pool-seeds"),
-        (r"loss_scale=", "--loss-scale "),
-    ):
-        text = re.sub(rf"\b{name}", option, text)
-    named = [printable(r, 60) for r in dict.fromkeys(runs) if r]
-    if not named:
-        return printable(text, 600)
-    who = ", ".join(named) if len(named) <= 4 else f"{', '.join(named[:3])} and {len(named) - 3} more runs"
-    return f"{who}: {printable(text, 600)}"
 
 
 def _first(notes: list[str]) -> list[str]:

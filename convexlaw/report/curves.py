@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from convexlaw._files import replacing
 from convexlaw.errors import ConvexlawError, ExtrapolationWarning
+from convexlaw.report.notes import grouped_notes
 from convexlaw.report.page import Page, format_number
 
 if TYPE_CHECKING:
@@ -279,7 +280,11 @@ def curve_report(
     )
 
     page.add("heading", "What was read, and what was decided")
-    page.bullets([*runs.notes, *fit.notes])
+    for title, lines in grouped_notes(runs).items():
+        page.add("text", f"{title}:")
+        page.bullets(lines)
+    page.add("text", "Decided for the fit:")
+    page.bullets(fit.notes)
     with replacing(page.out / "predictions.csv") as tmp:
         fit.residuals().to_csv(tmp, index=False)
     with replacing(page.out / "fit.json") as tmp:
