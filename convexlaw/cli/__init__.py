@@ -78,12 +78,13 @@ def main(argv: list[str] | None = None) -> NoReturn:
         error.show()
         sys.exit(error.exit_code)
     except (typer.Abort, KeyboardInterrupt):
-        typer.echo("interrupted: files already written are whole, nothing half-written is left", err=True)
-        sys.exit(130)
+        code = 130
     except (ConvexlawError, OSError, ImportError) as error:
         if debug:
             traceback.print_exc()
         message = " ".join(str(error).split())
         typer.echo(f"error: {message}", err=True)
         sys.exit(2)
+    if code == 130:  # also what typer makes of Ctrl-C
+        typer.echo("interrupted: files already written are whole, nothing half-written is left", err=True)
     sys.exit(code if isinstance(code, int) else 0)

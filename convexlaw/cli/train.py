@@ -140,7 +140,7 @@ def train(
             )
     except KeyboardInterrupt as stopped:
         typer.echo(f"interrupted: {stopped or 'nothing was written'}", err=True)
-        raise typer.Exit(130) from None
+        raise SystemExit(130) from None  # said already
     if os.environ.get("RANK", "0") != "0":
         return  # one process of a group speaks for all
     if as_json:
