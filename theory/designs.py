@@ -9,6 +9,7 @@ import numpy as np
 
 from convexlaw._result import Result
 from convexlaw.errors import ConvexlawError
+from convexlaw.theory._design_table import DesignComparison, compare_designs
 from convexlaw.theory._finite_designs import GradientDesign, finite_tau, gradient_design
 from convexlaw.theory._fit_prior import fit_prior
 from convexlaw.theory._penalties import KLevel, Lasso, Penalty
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Design",
+    "DesignComparison",
     "GradientDesign",
+    "compare_designs",
     "finite_tau",
     "fit_prior",
     "gradient_design",
