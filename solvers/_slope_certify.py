@@ -34,6 +34,8 @@ def gaps(design: Design, target: Vector, B: Vector, lam: Vector) -> Vector:
     ndarray, shape (k,)
     """
     k = B.shape[1]
+    if k == 0:
+        return np.zeros(0)
     if design.sparse or k < 4:
         residuals = [target - design.product(np.ascontiguousarray(B[:, i])) for i in range(k)]
         pulls = np.stack([design.pull(r) for r in residuals], axis=1)

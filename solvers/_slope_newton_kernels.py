@@ -391,8 +391,8 @@ def leave_null_space(
     """Merge clusters along directions that the loss does not see; returns how many are left.
 
     The rows of ``N`` (k, live) span the null space of the living part of H, in the order of seq. The penalty
-    falls linearly along such a direction up to a kink, where two clusters meet or one dies: a tie, which takes
-    one direction from the span.
+    falls linearly along such a direction up to a kink, where two clusters meet or one dies: a tie, which
+    takes one direction from the span.
     """
     k = N.shape[0]
     width = live

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     Vector = NDArray[np.float64]
 
 
+# sums of squares must stay below this
+_LARGEST = 1e300
+
+
 @dataclass(frozen=True)
 class Solution:
     """One solved penalty, in the units of the given X.
@@ -123,11 +127,13 @@ class Problem:
                 # a constant response, up to the rounding of its mean
                 target = np.zeros(self.n)
             pull = self.design.pull(target)
-        if not np.isfinite(pull).all() or not _finite(self.design):
+            self.energy = float(target @ target)
+        if not _usable(pull) or not _usable(self.design.shift) or not _usable(scale):
             refuse_non_finite(X, self.names)
+        if not self.energy < _LARGEST:
+            raise ConvexlawError(f"y reaches {np.abs(response).max():.3g}, whose square overflows: rescale it")
         self.target = target
         self.pull = pull
-        self.energy = float(target @ target)
 
     @property
     def null(self) -> float:
@@ -165,8 +171,6 @@ def cumulative(lam: Vector) -> Vector:
     return np.concatenate([[0.0], np.cumsum(lam, dtype=np.longdouble)]).astype(np.float64)
 
 
-def _finite(design: Design) -> bool:
-    shift, scale = design.shift, design.scale
-    return (shift is None or bool(np.isfinite(shift).all())) and (
-        scale is None or bool(np.isfinite(scale).all())
-    )
+def _usable(values: Vector | None) -> bool:
+    """Whether values are finite, and their squares far from overflow."""
+    return values is None or bool((np.abs(values) < _LARGEST**0.5).all())

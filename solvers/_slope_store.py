@@ -224,8 +224,10 @@ class SparseStore(Store):
                 shift = shift / self.design.scale[features]
             shift[np.isin(features, self.design.flat)] = 0.0
         owner = np.repeat(np.arange(features.size), sizes)
-        dot: Vector = np.bincount(owner, weights=data * self.design.root[rows], minlength=features.size)
-        squares: Vector = np.bincount(owner, weights=data * data, minlength=features.size)
+        dot = np.zeros(features.size)
+        np.add.at(dot, owner, data * self.design.root[rows])
+        squares = np.zeros(features.size)
+        np.add.at(squares, owner, data * data)
         norm2 = squares - 2.0 * shift * dot + shift * shift * self.mass
         norm2[norm2 <= 1e-14 * shift * shift * self.mass] = 0.0
         self.shift = np.concatenate([self.shift, shift])
@@ -314,12 +316,22 @@ class WholeStore(Store):
         """Correlations of the columns with r, shape (p,)."""
         return self.design.pull(r)
 
+    def rows_of(self, slots: Index) -> Vector:
+        """Columns as the rows of a dense array, shape (k, n)."""
+        table = np.empty((slots.size, self.n))
+        if self.design.sparse:
+            for i, j in enumerate(slots):
+                unit = np.zeros(self.w)
+                unit[j] = 1.0
+                table[i] = self.design.product(unit)
+        else:
+            self.design.columns(slots, table)
+        return table
+
     def product(self, slots: Index, coef: Vector) -> Vector:
         """Linear combination of columns, shape (n,)."""
         if 4 * slots.size > self.w or self.design.sparse:
             full = np.zeros(self.w)
             full[slots] = coef
             return self.design.product(full)
-        table = np.empty((slots.size, self.n))
-        self.design.columns(slots, table)
-        return coef @ table
+        return coef @ self.rows_of(slots)

@@ -40,7 +40,9 @@ def least_squares(design: Design, target: Vector, gram: Vector | None = None) ->
         b = np.linalg.lstsq(table.T, target)[0]
         again = np.linalg.lstsq(table.T, target - b @ table)[0]
         step = again @ table
-        return b + again, 0.5 * float(step @ step)
+        b += again
+        b[~table.any(axis=1)] = 0.0
+        return b, 0.5 * float(step @ step)
     if min(design.n, design.p) > _DIRECT:
         return _iterative(design, target)
     if design.p <= design.n:

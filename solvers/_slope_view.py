@@ -8,7 +8,7 @@ import numpy as np
 
 from convexlaw.solvers import _slope_kernels as kernels
 from convexlaw.solvers import _slope_newton_kernels as newton
-from convexlaw.solvers._slope_store import DenseStore, Partition, SparseStore
+from convexlaw.solvers._slope_store import DenseStore, Partition, SparseStore, WholeStore
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -110,17 +110,24 @@ class View:
         if isinstance(store, DenseStore):
             table = store.data.reshape(-1, self.n)
             newton.column_sums(self.n, table, part.order, part.start, origin, m, part.sign, A)
-        else:
+        elif isinstance(store, WholeStore):
             sizes = np.diff(part.start[: m + 1])
             rest: dict[int, Index] = {}
             for parent in np.unique(origin[origin < -1]):
                 # the largest piece of a cluster is what the others leave of it
                 pieces = np.flatnonzero(origin == parent)
                 rest[int(pieces[np.argmax(sizes[pieces])])] = pieces
-            for k in np.flatnonzero(~kept).tolist():
-                if k not in rest:
+            fresh = [k for k in np.flatnonzero(~kept).tolist() if k not in rest]
+            small = [k for k in fresh if 4 * sizes[k] <= self.w]
+            for k in fresh:
+                if 4 * sizes[k] > self.w:
                     slots = part.order[part.start[k] : part.start[k + 1]]
                     A[k] = store.product(slots, part.sign[slots])
+            for a in range(0, len(small), 64):
+                some = small[a : a + 64]
+                slots = np.concatenate([part.order[part.start[k] : part.start[k + 1]] for k in some])
+                first = np.concatenate([[0], np.cumsum(sizes[some])])[:-1]
+                A[some] = np.add.reduceat(part.sign[slots, None] * store.rows_of(slots), first, axis=0)
             for k, pieces in rest.items():
                 A[k] = self.A[-2 - origin[k]] - A[pieces[pieces != k]].sum(axis=0)
         return A
