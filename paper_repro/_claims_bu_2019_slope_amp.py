@@ -15,8 +15,8 @@ _RUN = "experiment: n = 500, p = 1000, 10 % signals, penalty half 2, half 0 (uni
 
 # fmt: off
 CLAIMS = (
-    Claim("C026", "AMP converges to the SLOPE solution: below 1e-2 to 1e-6 after 1, 3, 5, 7, 9 iterations",
-          _RUN, "equal", (1, 3, 5, 7, 9), 1.5, source="measured",
+    Claim("C026", "AMP converges to the SLOPE solution: below 1e-2 to 1e-6 after 1, 3, 5, 6 to 7, 8 to 9 "
+                  "iterations", _RUN, "equal", (1, 3, 5, 6.5, 8.5), 2.0, source="measured",
           why="mean over three seeds of the first iteration with that mean squared distance to the "
               "minimiser"),
     Claim("C027", "ISTA: after 6, 17, 33, 50, 68 iterations", _RUN, "equal", (6, 17, 33, 50, 68), 6.0,
