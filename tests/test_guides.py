@@ -2,7 +2,7 @@
 
 Blocks are run in the order of the page, in a folder of the page's own, so that Python finds the files of the
 commands before it. Output is compared word by word; numbers may differ by 2 units of their last printed digit
-or by 1e-3 of their size; an ellipsis stands for anything. Blocks of class ``slow`` run in the slow suite only.
+or by 1e-3 of their size; an ellipsis stands for anything. Blocks of class ``slow`` run in the slow suite.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-PAGES = sorted([*DOCS.glob("[a-r]*.rst"), *DOCS.glob("guides/*.rst")])  # without what the gallery writes (sg_)
+# without what the gallery writes (sg_*.rst)
+PAGES = sorted([*DOCS.glob("[a-r]*.rst"), *DOCS.glob("guides/*.rst")])
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?", re.IGNORECASE)
 
 
