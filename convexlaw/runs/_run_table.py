@@ -93,13 +93,12 @@ class RunTable(Result):
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write the tidy frame as parquet (needs pyarrow), whole or not at all."""
         try:
-            import pyarrow  # noqa: F401
+            with replacing(path) as tmp:
+                self.frame.to_parquet(tmp, index=False)
         except ImportError:
             raise ConvexlawError(
                 "writing parquet needs pyarrow; install convexlaw[parquet], or write CSV"
             ) from None
-        with replacing(path) as tmp:
-            self.frame.to_parquet(tmp, index=False)
 
     def summary(self) -> pd.DataFrame:
         """Describe every run in one row.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import mmap
 import re
 import struct
 import tempfile
@@ -32,8 +33,13 @@ def is_event_file(head: bytes) -> bool:
     return len(head) > 24 and head[4:8] == b"\0\0\0\0" and b"brain.Event:" in head[:64]
 
 
-def _framing(data: bytes, label: str) -> tuple[int, int]:
+def _framing(path: Path, label: str) -> tuple[int, int]:
     """Count the records by their lengths; return (whole records, bytes left over at the end)."""
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        return _walk_records(data, label)
+
+
+def _walk_records(data: mmap.mmap, label: str) -> tuple[int, int]:
     place, count, size = 0, 0, len(data)
     while place + 12 <= size:
         (length,) = struct.unpack_from("<Q", data, place)
@@ -88,15 +94,14 @@ def read_events(source: Source) -> list[RawRun]:
         raise ConvexlawError(
             f"{source.label}: event files need tensorboard; install convexlaw[tensorboard]"
         ) from None
-    data = source.data()
-    records, rest = _framing(data, source.label)
     path = source.plain_path()
     with tempfile.TemporaryDirectory() as folder:
         if path is None or "tfevents" not in path.name or path.name.endswith(".profile-empty"):
             # the accumulator goes by names; what was packed, piped or renamed is put under one that it takes
-            path = Path(folder) / "events.out.tfevents.0"
+            data, path = source.data(), Path(folder) / "events.out.tfevents.0"
             path.write_bytes(data)
-        source.forget()
+            source.forget()
+        records, rest = _framing(path, source.label)
         quiet = logging.getLogger("tensorboard")
         level = quiet.level
         quiet.setLevel(logging.ERROR)
@@ -106,16 +111,7 @@ def read_events(source: Source) -> list[RawRun]:
                 size_guidance={"scalars": 0, "tensors": 0, "images": 1, "audio": 1, "histograms": 1},
                 purge_orphaned_data=False,
             )
-            with (
-                warnings.catch_warnings(),
-                progress_bar(
-                    f"reading {source.name}", records, None if records >= _SHOWN_FROM else False
-                ) as advance,
-            ):
-                warnings.simplefilter("ignore")
-                counter = _Counting(accumulator._generator, advance)
-                accumulator._generator = counter
-                accumulator.Reload()
+            count = _load(accumulator, source.name, records)
             series = _series(accumulator)
         except Exception as error:  # whatever a damaged record makes of the parser
             raise ConvexlawError(
@@ -124,9 +120,9 @@ def read_events(source: Source) -> list[RawRun]:
             ) from None
         finally:
             quiet.setLevel(level)
-    if counter.count < records:
+    if count < records:
         raise ConvexlawError(
-            f"{source.label}: record {counter.count + 1} of {records} fails its checksum; the file is "
+            f"{source.label}: record {count + 1} of {records} fails its checksum; the file is "
             f"damaged and would be half-read, copy it again"
         )
     run = _joined(series, source)
@@ -137,6 +133,19 @@ def read_events(source: Source) -> list[RawRun]:
     return [run]
 
 
+def _load(accumulator: Any, name: str, records: int) -> int:
+    """Load all events with a progress bar where there are many; return how many there were."""
+    with (
+        warnings.catch_warnings(),
+        progress_bar(f"reading {name}", records, None if records >= _SHOWN_FROM else False) as advance,
+    ):
+        warnings.simplefilter("ignore")
+        counter = _Counting(accumulator._generator, advance)
+        accumulator._generator = counter
+        accumulator.Reload()
+    return counter.count
+
+
 def _series(accumulator: Any) -> dict[str, tuple[Floats, Ints, Floats]]:
     """Return tag -> (wall times, steps, values) of scalars and of tensors that the scalar plugin wrote."""
     found = {}
@@ -145,11 +154,10 @@ def _series(accumulator: Any) -> dict[str, tuple[Floats, Ints, Floats]]:
         found[tag] = _columns(
             [e.wall_time for e in events], [e.step for e in events], [e.value for e in events]
         )
-    scalar_tags = (
-        accumulator.PluginTagToContent("scalars")
-        if "scalars" in accumulator._plugin_to_tag_to_content
-        else {}
-    )
+    try:
+        scalar_tags = accumulator.PluginTagToContent("scalars")
+    except KeyError:
+        scalar_tags = {}
     for tag in accumulator.Tags()["tensors"]:
         if tag not in scalar_tags or tag in found:
             continue
