@@ -105,3 +105,68 @@ def curve(
     _tables.show_lines(fit.identifiability.sentences, "What the data can tell:")
     typer.echo(verdict(fit, scores))
     typer.echo(f"report: {page}")
+
+
+@app.command("table")
+def table(
+    data: Annotated[
+        Path, typer.Argument(help="CSV with columns N, D (or flops = 6 N D) and loss.", metavar="TABLE")
+    ],
+    law: Annotated[str, typer.Option(help="chinchilla, kaplan or two_dimensional.")] = "chinchilla",
+    exclude_largest: Annotated[
+        int, typer.Option(help="Leave out this many rows of largest loss.", min=0)
+    ] = 0,
+    flops: Annotated[
+        list[float] | None, typer.Option(help="Compute budget to optimise (repeatable).")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder of report.html, fit.json, CSV and PNG.")] = Path(
+        "convexlaw-fit"
+    ),
+    level: Annotated[float, typer.Option(help="Level of the intervals.", min=0.5, max=0.999)] = 0.95,
+    as_json: Annotated[bool, typer.Option("--json", help="Print parameters and optima as JSON.")] = False,
+) -> None:
+    """Fit a scaling law to a table of final losses; give compute-optimal sizes with intervals."""
+    import warnings
+
+    import pandas as pd
+
+    import convexlaw
+    from convexlaw.cli import _tables
+    from convexlaw.report.tables import optimal_table, table_report
+
+    if not data.is_file():
+        raise convexlaw.ConvexlawError(f"{data} does not exist; give a CSV with columns N, D and loss")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit = convexlaw.fit_table(
+            pd.read_csv(data, sep=None, engine="python"), law, exclude_largest=exclude_largest
+        )
+        budgets = [(budget, fit.optimal(flops=budget, level=level)) for budget in flops or ()]
+    said = list(dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)))
+    page = table_report(
+        fit,
+        out,
+        command=_tables.command_line(),
+        budgets=budgets,
+        warned=said,
+        sources=[data],
+        level=level,
+    )
+    limits = fit.interval(level).reset_index()
+    if as_json:
+        _tables.show_json(
+            {
+                "law": fit.law,
+                "params": limits.to_dict("records"),
+                "optimal": optimal_table(budgets).to_dict("records"),
+                "identifiability": fit.identifiability.sentences,
+                "warnings": said,
+                "report": str(page),
+            }
+        )
+        return
+    _tables.show_table(limits.rename(columns={limits.columns[0]: "parameter"}), str(fit).splitlines()[0])
+    if budgets:
+        _tables.show_table(optimal_table(budgets), f"compute-optimal, {level:.0%} limits")
+    _tables.show_lines([*said, *fit.identifiability.sentences], "What the data can tell:")
+    typer.echo(f"report: {page}")

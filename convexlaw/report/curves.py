@@ -15,6 +15,7 @@ from convexlaw._files import replacing
 from convexlaw.errors import ConvexlawError, ExtrapolationWarning
 from convexlaw.report.notes import grouped_notes
 from convexlaw.report.page import Page, format_number
+from convexlaw.report.tables import profile_grid
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -208,7 +209,7 @@ def curve_report(
     ConvexlawError
         ``out`` is a file, or a schedule text is wrong; nothing has been written then.
     """
-    from convexlaw.figures.fits import plot_residuals, plot_schedule_panel
+    from convexlaw.figures.fits import plot_predicted_actual, plot_residuals, plot_schedule_panel
     from convexlaw.figures.style import figure_of
     from convexlaw.figures.what_if import plot_forecasts
     from convexlaw.theory.schedules import parse
@@ -278,6 +279,18 @@ def curve_report(
     page.figure(
         figure_of(plot_residuals(fit)), "residuals", "Residuals of every run: log loss minus log prediction."
     )
+
+    page.figure(
+        figure_of(plot_predicted_actual(fit)),
+        "predicted_actual",
+        "Predicted against logged losses, every run.",
+    )
+    if fit.protocol == "robust":
+        page.figure(
+            profile_grid(fit, level),
+            "profiles",
+            f"How much the best objective rises when one parameter is held ({level:.0%} limit: 1).",
+        )
 
     page.add("heading", "What was read, and what was decided")
     for title, lines in grouped_notes(runs).items():

@@ -1,0 +1,136 @@
+"""The page of a scaling law fitted to a table: parameters with intervals, optimal sizes, profiles."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from convexlaw._files import replacing
+from convexlaw.errors import ConvexlawError
+from convexlaw.report.page import Page
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from convexlaw.solvers._curve_fit import CurveFit
+    from convexlaw.solvers._fit_optimal import Optimal
+    from convexlaw.solvers._table_fit import TableFit
+
+__all__ = ["optimal_table", "profile_grid", "table_report"]
+
+
+def optimal_table(found: Iterable[tuple[float, Optimal]]) -> pd.DataFrame:
+    """One row a budget: parameters, tokens and loss at the compute optimum with their limits."""
+    import pandas as pd
+
+    rows = []
+    for flops, best in found:
+        rows.append(
+            {
+                "FLOPs": flops,
+                "N": best.N,
+                "N low": best.N_interval[0],
+                "N high": best.N_interval[1],
+                "D": best.D,
+                "D low": best.D_interval[0],
+                "D high": best.D_interval[1],
+                "loss": best.loss,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def profile_grid(fit: CurveFit | TableFit, level: float) -> Figure:
+    """Draw the profile of every parameter, one panel each."""
+    import matplotlib.pyplot as plt
+
+    from convexlaw.figures.fits import plot_profile
+    from convexlaw.figures.style import STYLE
+
+    names = list(fit.params)
+    across = min(len(names), 3)
+    down = -(-len(names) // across)
+    with plt.style.context(STYLE):
+        figure, axes = plt.subplots(down, across, figsize=(3.2 * across, 2.6 * down), squeeze=False)
+        for name, ax in zip(names, axes.flat, strict=False):
+            plot_profile(fit, name, ax=ax, level=level)
+        for ax in axes.flat[len(names) :]:
+            ax.set_axis_off()
+    return figure
+
+
+def table_report(
+    fit: TableFit,
+    out: str | os.PathLike[str],
+    *,
+    command: str,
+    budgets: Sequence[tuple[float, Optimal]] = (),
+    warned: Iterable[str] = (),
+    sources: Iterable[str | os.PathLike[str]] = (),
+    level: float = 0.95,
+) -> Path:
+    """Write the page of a table fit with its PNG and CSV files.
+
+    Parameters
+    ----------
+    fit : TableFit
+        A fit of ``convexlaw.fit_table``.
+    out : path-like
+        Folder to write to.
+    command : str
+        The command that made the page.
+    budgets : sequence of (flops, Optimal)
+        Compute budgets and their optima.
+    warned : iterable of str
+        Warnings to show.
+    sources : iterable of path-like
+        Input files, listed with their digests.
+    level : float
+        Level of the intervals.
+
+    Returns
+    -------
+    pathlib.Path
+        ``report.html``.
+
+    Raises
+    ------
+    ConvexlawError
+        ``out`` is a file; nothing has been written then.
+    """
+    from convexlaw.figures.fits import plot_table_fit
+    from convexlaw.figures.style import figure_of
+
+    if Path(out).exists() and not Path(out).is_dir():
+        raise ConvexlawError(f"--out {out} is a file; name a folder")
+    limits = fit.interval(level)
+    page = Page(out, f"{fit.law}: loss from model size and data", str(fit).splitlines()[0])
+    for line in warned:
+        page.add("warning", line)
+    if not fit.converged:
+        page.add("warning", "The fit did not converge: read no number below as final.")
+    page.add("heading", "Parameters")
+    shown = limits.reset_index()
+    page.table(shown.rename(columns={shown.columns[0]: "parameter"}), "parameters")
+    page.bullets(fit.identifiability.sentences)
+    page.figure(figure_of(plot_table_fit(fit)), "fit", "Logged losses and the fitted law, one colour a size.")
+    if budgets:
+        page.add("heading", "Compute-optimal sizes")
+        page.table(optimal_table(budgets), "optimal")
+        page.add("note", f"C = 6 N D; {level:.0%} limits from resampled rows.")
+    page.add("heading", "Profiles")
+    page.figure(
+        profile_grid(fit, level),
+        "profiles",
+        f"How much the best objective rises when one parameter is held ({level:.0%} limit: 1).",
+    )
+    page.add("heading", "Decided for the fit")
+    page.bullets(fit.notes)
+    with replacing(page.out / "residuals.csv") as tmp:
+        fit.residuals().to_csv(tmp, index=False)
+    with replacing(page.out / "fit.json") as tmp:
+        fit.to_json(tmp)
+    return page.write(command, sources)
