@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,17 @@ from matplotlib.axes import Axes
 from convexlaw.figures.style import COLORS, axes_or_new, styled
 from convexlaw.theory.designs import Design, DesignComparison, GradientDesign
 
-__all__ = ["plot_design", "plot_design_comparison", "plot_gradient_design"]
+__all__ = ["plot_design", "plot_design_comparison", "plot_designs", "plot_gradient_design"]
 
 LINES: dict[str, dict[str, Any]] = {
     "lasso": {"color": COLORS["lasso"], "ls": "-", "lw": 1.8, "label": "Lasso"},
     "two_level": {"color": COLORS["two_level"], "ls": (0, (1.2, 1.2)), "lw": 2.4, "label": "two-level SLOPE"},
     "slope": {"color": COLORS["slope"], "ls": (0, (6, 1.5, 1.2, 1.5)), "lw": 1.8, "label": "SLOPE"},
 }
+_MORE: list[dict[str, Any]] = [
+    {"color": COLORS["bound"], "ls": (0, (9, 2)), "lw": 1.6},
+    {"color": COLORS["highlight"], "ls": (0, (3, 1, 1, 1, 1, 1)), "lw": 1.6},
+]
 
 
 @styled
@@ -41,6 +46,35 @@ def plot_design(result: Design, ax: Axes | None = None, **options: Any) -> Axes:
     axes.set(xlabel="rank fraction, largest magnitudes first", ylabel="penalty / tau", xlim=(0, 1))
     axes.set_ylim(bottom=0)
     axes.set_title(f"{result.name}: MSE {result.state.mse:.4g}")
+    return axes
+
+
+@styled
+def plot_designs(results: Sequence[Design], ax: Axes | None = None) -> Axes:
+    """Draw the penalties of several designs together, in units of each tau.
+
+    Parameters
+    ----------
+    results : sequence of Design
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    axes = axes_or_new(ax)
+    r = np.unique(np.concatenate((np.geomspace(1e-4, 1.0, 1500), np.linspace(1e-4, 1.0, 1500))))
+    styles = [*LINES.values(), _MORE[0], _MORE[1]]
+    top = 0.0
+    for style, one in zip(styles, results, strict=False):
+        level = one.penalty.value(r)
+        axes.plot(r, level, **{**style, "label": f"{one.name}: MSE {one.state.mse:.4g}"})
+        top = max(top, float(np.quantile(level, 0.985)))
+    axes.set(xlabel="rank fraction, largest magnitudes first", ylabel="penalty / tau", xlim=(0, 1))
+    axes.set_ylim(0, 1.6 * top)
+    state = results[0].state
+    axes.set_title(rf"$\delta = {state.delta:g}$, $\sigma = {state.sigma:g}$")
+    axes.legend(loc="upper right")
     return axes
 
 

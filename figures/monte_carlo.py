@@ -79,7 +79,7 @@ def plot_monte_carlo(
         axes.set_xticks(places, names, rotation=30, ha="right")
         axes.set_xlim(0.4, len(places) + 0.6)
     sizes = sorted({s.p for s in result.settings})
-    axes.set(xlabel=xlabel, ylabel=" and ".join(_NAMES[q] for q in quantities))
+    axes.set(xlabel=xlabel or "setting", ylabel=" and ".join(_NAMES[q] for q in quantities))
     axes.set_title(f"p = {', '.join(map(str, sizes))}: means, two standard errors, limits")
     axes.legend()
     return axes

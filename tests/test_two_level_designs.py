@@ -256,4 +256,10 @@ def test_designs_print_and_give_weights():
     weights = design.weights(100)
     assert weights.shape == (100,)
     assert weights[0] == pytest.approx(design.penalty.alpha1 * design.state.lambda_factor)
+    assert weights.mean() == pytest.approx(float(design.lam.integral(1.0)))
+    # a level on less than one rank: its weight keeps the sum
+    thin = optimal_two_level(Prior.parse("4:0.1"), 0.5, 1.0)
+    assert thin.penalty.fraction * 800 < 1
+    assert thin.weights(800).mean() == pytest.approx(float(thin.lam.integral(1.0)))
+    assert thin.weights(800)[0] > 2 * thin.weights(800)[1]
     assert design.to_frame().loc[0, "name"] == design.name

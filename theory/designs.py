@@ -69,8 +69,12 @@ class Design(Result):
         return self.state.lam
 
     def weights(self, p: int) -> Vector:
-        """Penalty sequence of the SLOPE problem for p features (AMP scaling), shape (p,)."""
-        return self.state.lam.weights(p)
+        """Penalty sequence of the SLOPE problem for p features (AMP scaling), shape (p,).
+
+        Each weight is the mean of the penalty over its rank: a level on less than one rank is not lost.
+        """
+        weights: Vector = p * np.diff(self.state.lam.integral(np.arange(p + 1) / p))
+        return np.minimum.accumulate(np.maximum(weights, 0.0))
 
     def to_frame(self) -> pd.DataFrame:
         """One row: name, tau, mse, tpp, fdp, df, threshold, flat, lambda_factor, scale."""

@@ -11,11 +11,13 @@ import typer
 import convexlaw
 from convexlaw.cli.batch import batch
 from convexlaw.cli.demo import demo
+from convexlaw.cli.design import design
 from convexlaw.cli.fit import app as fit_app
 from convexlaw.cli.plan import plan
 from convexlaw.cli.predict import predict
 from convexlaw.cli.read import read
 from convexlaw.cli.repro import repro
+from convexlaw.cli.tradeoff import tradeoff
 from convexlaw.cli.train import train
 from convexlaw.errors import ConvexlawError
 
@@ -53,11 +55,13 @@ def _options(
 
 app.command("batch")(batch)
 app.command("demo")(demo)
+app.command("design")(design)
 app.add_typer(fit_app, name="fit")
 app.command("plan")(plan)
 app.command("predict")(predict)
 app.command("read")(read)
 app.command("repro")(repro)
+app.command("tradeoff")(tradeoff)
 app.command("train")(train)
 
 
