@@ -123,15 +123,17 @@ class Problem:
                 # the second pass takes out the rounding of the first
                 self.mean += float(weights @ (response - self.mean))
             target = self.design.root * (response - self.mean)
-            if float(target @ target) <= 1e-29 * self.mean**2:
+            if float(np.linalg.norm(target)) <= 3e-15 * abs(self.mean):
                 # a constant response, up to the rounding of its mean
                 target = np.zeros(self.n)
             pull = self.design.pull(target)
             self.energy = float(target @ target)
+        if not self.energy < _LARGEST:
+            raise ConvexlawError(
+                f"y reaches {np.abs(response).max():.3g}, whose square overflows: rescale it"
+            )
         if not _usable(pull) or not _usable(self.design.shift) or not _usable(scale):
             refuse_non_finite(X, self.names)
-        if not self.energy < _LARGEST:
-            raise ConvexlawError(f"y reaches {np.abs(response).max():.3g}, whose square overflows: rescale it")
         self.target = target
         self.pull = pull
 

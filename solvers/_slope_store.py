@@ -174,7 +174,7 @@ class DenseStore(Store):
         new.data = new.table.reshape(-1)
         new.ids, new.q, new.norm2 = self.ids[slots], self.q[slots], self.norm2[slots]
         if self.filled == self.w:
-            new.G = self.G[np.ix_(slots, slots)]
+            new.G = np.ascontiguousarray(self.G[np.ix_(slots, slots)])
             new.filled = new.w
         return new
 
@@ -296,8 +296,8 @@ class GramStore(Store):
         self.w = design.p
         self.ids = np.arange(design.p)
         self.q = q
-        self.G = design.gram() if G is None else G
-        self.norm2 = np.ascontiguousarray(np.diagonal(self.G))
+        self.G = np.ascontiguousarray(design.gram() if G is None else G)
+        self.norm2 = self.G.diagonal().copy()
 
 
 class WholeStore(Store):

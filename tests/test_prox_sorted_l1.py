@@ -1,4 +1,4 @@
-"""The prox, norm and dual norm of the sorted L1 norm against their definitions, cvxpy and reference values."""
+"""The prox, norm and dual norm of the sorted L1 norm against definitions, cvxpy and reference values."""
 
 from __future__ import annotations
 

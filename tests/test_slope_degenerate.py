@@ -1,4 +1,4 @@
-"""Degenerate input to SLOPE: it is solved where it has a solution and refused with a reason where it has none."""
+"""Degenerate input to SLOPE: solved where there is a solution, refused with a reason where there is none."""
 
 from __future__ import annotations
 
@@ -74,7 +74,9 @@ def test_alpha_zero_is_least_squares(data: Any) -> None:
     repeated = Slope(alpha=0.0).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-10)
     for form in ("gram", "working_gram", "columns", "residual"):
-        np.testing.assert_allclose(Slope(alpha=0.0, solver=form).fit(sp.csr_array(X), y).coef_, exact[:6], atol=1e-8)
+        np.testing.assert_allclose(
+            Slope(alpha=0.0, solver=form).fit(sp.csr_array(X), y).coef_, exact[:6], atol=1e-8
+        )
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -91,7 +93,9 @@ def test_all_weights_of_the_penalty_zero(data: Any) -> None:
     X, y = data
     model = Slope(lam=np.zeros(6), alpha=1.0).fit(X, y)
     np.testing.assert_allclose(model.coef_, Slope(alpha=0.0).fit(X, y).coef_)
-    with pytest.raises(ConvexlawError, match="lam is all zero: no alpha makes the coefficients zero; pass alphas"):
+    with pytest.raises(
+        ConvexlawError, match="lam is all zero: no alpha makes the coefficients zero; pass alphas"
+    ):
         slope_path(X, y, lam=np.zeros(6))
     path = slope_path(X, y, lam=np.zeros(6), alphas=[1.0, 0.5])
     np.testing.assert_allclose(path.coefs[:, 0], model.coef_)
@@ -148,7 +152,9 @@ def test_any_real_dtype(matrix: Any, dtype: Any) -> None:
 
 
 def test_integer_response_without_intercept() -> None:
-    model = Slope(alpha=0.01, fit_intercept=False).fit(np.array([[0, 1], [2, 3], [4, 4]]), np.array([0, 1, 2]))
+    model = Slope(alpha=0.01, fit_intercept=False).fit(
+        np.array([[0, 1], [2, 3], [4, 4]]), np.array([0, 1, 2])
+    )
     assert model.converged_
 
 
@@ -158,7 +164,9 @@ def test_bad_entries_are_named(data: Any, bad: float) -> None:
     X = X.copy()
     X[[3, 17], 4] = bad
     word = "NaN" if np.isnan(bad) else "inf"
-    with pytest.raises(ConvexlawError, match=rf"contains .*{word}.*: column 4, rows 3, 17; drop these rows or fill"):
+    with pytest.raises(
+        ConvexlawError, match=rf"contains .*{word}.*: column 4, rows 3, 17; drop these rows or fill"
+    ):
         Slope(alpha=0.1).fit(X, y)
     frame = pd.DataFrame(X, columns=list("abcdef"))
     with pytest.raises(ConvexlawError, match="column 'e', rows 3, 17"):

@@ -1,4 +1,4 @@
-"""SLOPE solutions against the definition: duality gap by numpy, KKT, cvxpy, a peer, and the rules of the problem."""
+"""SLOPE solutions against the definition: gap by numpy, KKT, cvxpy, a peer, and the rules of the problem."""
 
 from __future__ import annotations
 
@@ -88,6 +88,17 @@ def problems(draw: st.DrawFn) -> dict[str, Any]:
 @given(problems())
 @settings(deadline=None, max_examples=150)
 def test_every_solution_is_certified(problem: dict[str, Any]) -> None:
+    certify(problem)
+
+
+@pytest.mark.slow
+@given(problems())
+@settings(deadline=None, max_examples=5000)
+def test_every_solution_is_certified_at_length(problem: dict[str, Any]) -> None:
+    certify(problem)
+
+
+def certify(problem: dict[str, Any]) -> None:
     X, y, lam, alpha = problem["X"], problem["y"], problem["lam"], problem["alpha"]
     free = problem["fit_intercept"]
     model = Slope(lam=lam, alpha=alpha, fit_intercept=free, solver=problem["solver"], tol=problem["tol"])
@@ -286,9 +297,13 @@ def _compare_with_sortedl1(X: np.ndarray, y: np.ndarray, sortedl1: Any) -> None:
         ours = Slope(lam=lam, alpha=ratio * top, scaling="sd", tol=1e-9).fit(X, y)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            peer = sortedl1.Slope(lam=lam, alpha=ratio * top, scaling="sd", centering="mean", tol=1e-9).fit(X, y)
+            peer = sortedl1.Slope(lam=lam, alpha=ratio * top, scaling="sd", centering="mean", tol=1e-9).fit(
+                X, y
+            )
         theirs = np.ravel(peer.coef_)
         best = objective(X / scale, y, ours.coef_ * scale, ours.intercept_, ratio * top * lam)
-        other = objective(X / scale, y, theirs * scale, float(np.ravel(peer.intercept_)[0]), ratio * top * lam)
+        other = objective(
+            X / scale, y, theirs * scale, float(np.ravel(peer.intercept_)[0]), ratio * top * lam
+        )
         assert best <= other + 1e-9 * ours.null_objective_
         assert other - best <= 1e-6 * ours.null_objective_

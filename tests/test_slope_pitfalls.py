@@ -212,7 +212,15 @@ def test_one_compiled_version_of_every_kernel() -> None:
         Slope(alpha=0.05).fit(matrix, y)
     for form in ("gram", "working_gram", "columns", "residual"):
         slope_path(X, y, n_alphas=5, solver=form)
-    for kernel in (sweep, split, newton.advance, newton.descend, newton.gram_reduce, kernels.certificate, kernels.expand):
+    for kernel in (
+        sweep,
+        split,
+        newton.advance,
+        newton.descend,
+        newton.gram_reduce,
+        kernels.certificate,
+        kernels.expand,
+    ):
         assert len(kernel.signatures) == 1, kernel
 
 
@@ -229,7 +237,7 @@ def test_small_alpha_is_reached_directly() -> None:
 
 
 def test_the_certificate_is_over_all_columns() -> None:
-    # stopped at once, the working set may be solved while the problem is not: the reported gap must be the latter
+    # stopped at once, the working set may be solved while the problem is not: the gap must be the latter
     X, y = make(8, 30, 50)
     top = slope_path(X, y, alphas=[1e9]).alpha_max
     model = Slope(alpha=top / 100, max_iter=1)
@@ -261,7 +269,9 @@ def test_integer_weights_equal_repeated_rows(form: str, sparse: bool) -> None:
     weights = np.random.default_rng(0).integers(0, 4, 40)
     seen = sp.csc_array(X) if sparse else X
     weighted = Slope(alpha=0.08, solver=form, tol=1e-14).fit(seen, y, sample_weight=weights)
-    repeated = Slope(alpha=0.08, solver=form, tol=1e-14).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
+    repeated = Slope(alpha=0.08, solver=form, tol=1e-14).fit(
+        np.repeat(X, weights, axis=0), np.repeat(y, weights)
+    )
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-8)
     assert weighted.intercept_ == pytest.approx(repeated.intercept_, abs=1e-8)
     assert weighted.null_objective_ == pytest.approx(repeated.null_objective_, rel=1e-12)
@@ -272,7 +282,9 @@ def test_integer_weights_equal_repeated_rows_when_scaled(scaling: str) -> None:
     X, y = make(11, 40, 10)
     weights = np.random.default_rng(1).integers(0, 3, 40)
     weighted = Slope(alpha=0.01, scaling=scaling, tol=1e-14).fit(X, y, sample_weight=weights)
-    repeated = Slope(alpha=0.01, scaling=scaling, tol=1e-14).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
+    repeated = Slope(alpha=0.01, scaling=scaling, tol=1e-14).fit(
+        np.repeat(X, weights, axis=0), np.repeat(y, weights)
+    )
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-7, atol=1e-10)
 
 
