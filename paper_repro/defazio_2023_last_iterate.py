@@ -79,7 +79,7 @@ def compute(quick: bool = False) -> Data:
         values["fits"], tables["finals"] = final_losses(runs, tuple(_LAWS.values()), quick)
         values["multipower"] = None if quick else multi_power_finals(runs)
         history = validation_losses(folder)
-        tables["unseen_peaks"] = unseen_peaks(history, runs)
+        tables["unseen_peaks"] = unseen_peaks(history, runs, quick)
         tables["picked_rates"] = base_rates(history, runs, quick)
     return Data(tables, values, missing)
 
@@ -316,7 +316,8 @@ def _check_sweep(sheet: Sheet, data: Data) -> None:
         ratio = np.array(data["multipower"]) / errors.loc["cvx6"].to_numpy()
         sheet.judge("C154", ratio, note="MAE " + ", ".join(f"{v:.4f}" for v in data["multipower"]))
     unseen = data["unseen_peaks"]
-    sheet.judge("C155", unseen.rc4.mean(), note=f"CVX4q has {unseen.cvx4q.mean():.4f}")
+    note = f"CVX4q has {unseen.cvx4q.mean():.4f}; {len(unseen)} splits"
+    sheet.judge("C155", unseen.rc4.mean(), note=note)
     ratios = unseen.rc4 / unseen.cvx4q
     mean = float(np.exp(np.log(ratios).mean()))
     sheet.judge("C156", mean if ratios.max() < 1 else np.inf, note=f"largest ratio {ratios.max():.2f}")
