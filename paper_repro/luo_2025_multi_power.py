@@ -67,17 +67,19 @@ def compute(quick: bool = False) -> Data:
         table = read_runs(part, schedule=schedule)
         slow = not quick or size == SIZES[0]
         fits = _all_laws(table, size, slow)
-        for name, fit in fits.items():
-            means = fit.score(list(TEST))[_METRICS].mean()
-            scores.append({"size": size, "law": name, **means})
+        means = {name: fit.score(list(TEST))[_METRICS].mean() for name, fit in fits.items()}
+        scores += [{"size": size, "law": name, **mean} for name, mean in means.items()]
         values[f"params_{size}"] = {name: dict(fit.params) for name, fit in fits.items()}
         values[f"ends_{size}"] = _final_losses(table, fits["multipower, printed"])
         if size == 100:
             predictions = _predictions(table, fits)
             values["bootstrap"] = fits["cvx5"].interval(over="within", resamples=60)
-        cells.append(_cell(size, TRAIN, fits))
-        if not quick:
-            cells += [_cell(size, train, _some_laws(table, size, train)) for train in _TRAINING_SETS]
+        cells.append(_cell(size, TRAIN, {name: mean["mae"] for name, mean in means.items()}))
+        for train in () if quick else _TRAINING_SETS:
+            others = _some_laws(table, size, train)
+            cells.append(
+                _cell(size, train, {name: fit.score()["mae"].mean() for name, fit in others.items()})
+            )
         if not quick or size < 400:
             laws = ("cb4",) if quick and size > 25 else ("cd3", "cb4", "tissue")
             halves += [_second_half(part, size, run, law) for run in NAMES for law in laws]
@@ -126,11 +128,10 @@ def _refit(table: RunTable, size: int, train: Sequence[str]) -> CurveFit:
     return _fit(table, "multipower", train, fixed=solve(problem, polish=1, start=_printed(size)).params)
 
 
-def _cell(size: int, train: tuple[str, ...], fits: dict[str, CurveFit]) -> dict[str, Any]:
-    """Mean test MAE of four laws on all curves that are not in a training set."""
-    laws = [law for law in ("rc4", "cvx4q", "tissue", "multipower") if law in fits]
-    maes: dict[str, Any] = {law: float(fits[law].score()["mae"].mean()) for law in laws}
-    return {"size": size, "train": " ".join(train), **maes}
+def _cell(size: int, train: tuple[str, ...], maes: dict[str, float]) -> dict[str, Any]:
+    """Mean test errors of four laws on all curves that are not in a training set."""
+    laws = [law for law in ("rc4", "cvx4q", "tissue", "multipower") if law in maes]
+    return {"size": size, "train": " ".join(train)} | {law: float(maes[law]) for law in laws}
 
 
 def _second_half(part: pd.DataFrame, size: int, run: str, law: str) -> dict[str, Any]:
