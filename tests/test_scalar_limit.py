@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from convexlaw.errors import ConvexlawError
+from convexlaw.theory import _limit_kernels as kernels
 from convexlaw.theory.scalar_limit import (
     BH,
     Gaussian,
@@ -80,8 +81,6 @@ def test_golden_two_level_functions(entries):
         h = limiting_function(laws[a["prior"]], TwoLevel(a["alpha1"], a["alpha2"], a["s"]), a["tau"])
         assert h.threshold == pytest.approx(e["value"]["zero_threshold"], abs=e["tol"])
         assert h.flat == pytest.approx(e["value"]["flat"], abs=e["tol"])
-        from convexlaw.theory import _limit_kernels as kernels
-
         q = kernels.upper_quantile(*laws[a["prior"]].arrays, a["tau"], a["s"])
         assert q == pytest.approx(e["value"]["quantile"], abs=e["tol"])
 
@@ -141,7 +140,9 @@ def test_cells_equal_the_closed_two_level_form(prior, shape, tau):
     # the zero threshold jumps where the flat value vanishes; everything else is continuous there
     assume(exact.flat == 0.0 or exact.flat > 1e-3 * tau)
     grid = np.linspace(0.0, exact.knots[-1] + 3.0 * tau, 301)
-    assert np.abs(cells(grid) - exact(grid)).max() < 2e-4 * tau
+    # between far-apart masses the function is not determined
+    known = np.array([kernels.density(*prior.arrays, tau, z) * tau > 1e-9 for z in grid])
+    assert np.abs(cells(grid) - exact(grid))[known].max() < 2e-4 * tau
     assert cells.mse == pytest.approx(exact.mse, abs=1e-8 * (tau**2 + prior.second_moment))
     assert cells.df == pytest.approx(exact.df, abs=3e-7)
     if cells.flat > 0 and exact.flat > 0:
@@ -168,7 +169,7 @@ def test_is_odd_monotone_and_1_lipschitz(prior, shape, tau):
     np.testing.assert_allclose(values, -values[::-1], atol=1e-12)
     step = np.diff(values)
     assert step.min() >= -1e-12
-    assert (step <= np.diff(y) * (1 + 1e-6) + 1e-9).all()
+    assert (step <= np.diff(y) + 1e-7 * max(tau, 1.0)).all()
     assert np.abs(h(np.array([0.0, 0.999 * h.threshold]))).max() == 0.0
 
 
@@ -200,8 +201,6 @@ def test_bh_with_scale_one_has_fdp_q_times_null_share(prior, q, tau):
     assume(h.threshold > 1e-3 * tau)
     # the identity holds where no tied piece touches zero: |Y| - tau A crosses zero upwards at the threshold
     left = h.threshold * (1 - 1e-4)
-    from convexlaw.theory import _limit_kernels as kernels
-
     d = left - tau * float(BH(1.0, q).value(kernels.tail(*prior.arrays, tau, left)))
     gap = h.threshold - tau * float(BH(1.0, q).value(kernels.tail(*prior.arrays, tau, h.threshold)))
     assume(d < 0 and abs(gap) < 1e-9 * tau)

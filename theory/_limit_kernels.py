@@ -20,6 +20,7 @@ __all__ = [
     "excess",
     "excess_noise",
     "flat_risk",
+    "mesh_edges",
     "pool_cells",
     "soft_risk",
     "tail",
@@ -237,6 +238,43 @@ def _matching(w, m, v, tau, high, low, q):
 
 
 @njit(cache=True)
+def mesh_edges(m, v, tau, resolution, span, extra):
+    """Cell edges on [0, inf): fine where a component has mass, one cell over a gap, an edge at each extra."""
+    k = m.size
+    s = np.sqrt(v + tau * tau)
+    low = np.maximum(np.abs(m) - span * s, 0.0)
+    high = np.abs(m) + span * s
+    top = high.max()
+    marks = np.empty(2 * k + 1 + extra.size)
+    marks[:k], marks[k : 2 * k], marks[2 * k], marks[2 * k + 1 :] = low, high, 0.0, extra
+    marks.sort()
+    # marks closer than rounding would make cells without width
+    close = 1e-9 * s.min()
+    knots = np.empty(marks.size)
+    count = 0
+    for x in marks:
+        if x <= top and (count == 0 or x - knots[count - 1] > close):
+            knots[count] = x
+            count += 1
+    pieces = np.empty(count - 1, np.int64)
+    for i in range(count - 1):
+        step = np.inf
+        for j in range(k):
+            if low[j] <= knots[i] + close and high[j] >= knots[i + 1] - close:
+                step = min(step, s[j] / resolution)
+        pieces[i] = max(1, math.ceil((knots[i + 1] - knots[i]) / step)) if step < np.inf else 1
+    edges = np.empty(pieces.sum() + 1)
+    place = 0
+    for i in range(count - 1):
+        width = (knots[i + 1] - knots[i]) / pieces[i]
+        for j in range(pieces[i]):
+            edges[place] = knots[i] + j * width
+            place += 1
+    edges[place] = knots[count - 1]
+    return edges
+
+
+@njit(cache=True)
 def cells(w, m, v, tau, edges):
     """Per cell of |Y|: P, E|Y|, E[(Y-B) sgn Y], E[(Y-B)^2], E[B^2]; shape (5, cells)."""
     n = edges.size - 1
@@ -325,11 +363,14 @@ def pool_cells(moments, edges, penalty):
         bend = (off[hi] - off[lo]) / (y[hi] - y[lo]) if y[hi] > y[lo] else 0.0
         wide = edges[i + 1] - edges[i]
         if steep > 0.0 and edges[i] < zero < edges[i + 1]:
-            # h = steep (|Y| - zero)_+ within this cell, whose density is taken flat
+            # h = steep (|Y| - zero)_+ within this cell; its density is taken linear, from the mean of |Y|
             t = edges[i + 1] - zero
-            mean = p * steep * t * t / (2.0 * wide)
+            middle = 0.5 * (edges[i] + edges[i + 1])
+            tilt = 12.0 * (y[j] - middle) / (wide * wide)
+            level = (1.0 + tilt * (zero - middle)) / wide
+            mean = p * steep * (level * t * t / 2.0 + tilt / wide * t * t * t / 3.0)
             cross = p * steep / wide * (t * t * t / 3.0 + (zero - y[j]) * t * t / 2.0)
-            square = p * steep * steep * t * t * t / (3.0 * wide)
+            square = p * steep * steep * (level * t * t * t / 3.0 + tilt / wide * t * t * t * t / 4.0)
             product += off[j] * mean + bend * cross
             risk += moments[4, i] + square - 2.0 * ((y[j] - off[j]) * mean + (1.0 - bend) * cross)
         elif value[j] > 0.0:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -232,19 +231,12 @@ def _closed(prior: Prior, penalty: Lasso | TwoLevel, tau: float) -> ScalarLimit:
 
 
 def mesh(prior: Prior, tau: float, resolution: int, extra: Vector) -> Vector:
-    """Cell edges on [0, inf): fine where a component has mass, one cell over a gap, an edge at each extra."""
+    """Cell edges on [0, inf), with an edge at each of ``extra``."""
+    from convexlaw.theory import _limit_kernels as kernels
+
     _, m, v = prior.arrays
-    s = np.sqrt(v + tau * tau)
-    low, high = np.maximum(np.abs(m) - _SPAN * s, 0.0), np.abs(m) + _SPAN * s
-    knots = np.unique(np.concatenate([low, high, np.zeros(1), extra]))
-    knots = knots[np.isfinite(knots) & (knots <= high.max())]
-    knots = knots[np.append(True, np.diff(knots) > 1e-9 * s.min())]
-    pieces = [knots[:1]]
-    for left, right in pairwise(knots.tolist()):
-        active = (low <= left) & (high >= right)
-        step = s[active].min() / resolution if active.any() else right - left
-        pieces.append(np.linspace(left, right, max(1, math.ceil((right - left) / step)) + 1)[1:])
-    return np.concatenate(pieces)
+    edges: Vector = kernels.mesh_edges(m, v, tau, resolution, _SPAN, extra)
+    return edges
 
 
 def _pooled(prior: Prior, penalty: Penalty, tau: float, resolution: int) -> tuple[Vector, Any, Vector]:
