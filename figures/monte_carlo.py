@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
 
 from convexlaw.errors import ConvexlawError
 from convexlaw.figures.style import COLORS, axes_or_new, styled
-from convexlaw.simulations.monte_carlo import QUANTITIES, MonteCarlo
+
+if TYPE_CHECKING:
+    from convexlaw.simulations.monte_carlo import MonteCarlo
 
 __all__ = ["plot_monte_carlo"]
 
 _NAMES = {"tpp": "TPP", "fdp": "FDP", "mse": "MSE", "df": "df / p", "selected": "selected / p"}
+# in the order of the columns of a MonteCarlo
+QUANTITIES = tuple(_NAMES)
 _STYLES = [
     (COLORS["lasso"], "-", "o"),
     (COLORS["slope"], (0, (5, 1.5)), "s"),

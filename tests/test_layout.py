@@ -108,7 +108,9 @@ def test_import_is_light_and_silent() -> None:
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["demo", "--help"], ["fit", "curve", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["demo", "--help"], ["fit", "curve", "--help"]]
+)
 def test_command_line_help_needs_nothing_heavy(arguments: list[str]) -> None:
     code = (
         "import sys\nfrom convexlaw.cli import main\n"

@@ -18,6 +18,7 @@ import pytest
 import convexlaw
 from convexlaw.simulations import DEMO_TRAIN, demo_logs
 from convexlaw.theory import schedules
+from convexlaw.theory.laws import CVX4q
 
 
 def command(*arguments: str, cwd: Path, timeout: float = 300) -> subprocess.CompletedProcess[str]:
@@ -120,8 +121,6 @@ def test_predict_agrees_with_the_library(demo: tuple[Path, str], tmp_path: Path)
 @pytest.fixture(scope="module")
 def user_logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Logs of a user whose losses follow CVX4q exactly, but for noise of 1e-3."""
-    from convexlaw.theory.laws import CVX4q
-
     folder = tmp_path_factory.mktemp("user")
     law = CVX4q(Linf=2.0, a=0.5, b=40.0, alpha=0.5)
     rng = np.random.default_rng(0)
@@ -138,6 +137,11 @@ def user_logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pd.DataFrame({"iter": at, "learning_rate": lr[at], "train_loss": loss}).to_csv(
             folder / f"{name}.csv", index=False
         )
+    odd = folder / "odd"
+    odd.mkdir()
+    (odd / "empty.csv").write_text("lr\n")
+    (odd / "nothing.csv").write_text("")
+    (odd / "latin.csv").write_bytes("lr;größe\n1;ä\n".encode("latin-1"))
     return folder
 
 
@@ -181,7 +185,7 @@ def test_fit_curve_shows_a_readable_summary(user_logs: Path, tmp_path: Path) -> 
     [
         (["fit", "curve", "nothing*.csv"], "nothing*.csv"),
         (["fit", "curve", "{logs}", "--train", "zebra"], "zebra"),
-        (["fit", "curve", "{logs}", "--law", "zebra"], "zebra"),
+        (["fit", "curve", "{logs}/*.csv", "--law", "zebra"], "zebra"),
         (["fit", "curve", "{logs}", "--schedule", "zebra:steps=1"], "zebra"),
         (["fit", "curve", "{logs}", "--train", "*", "--out", "{logs}/cos.csv"], "is a file"),
         (["predict", "missing.json", "--schedule", "constant:steps=10,peak=1"], "missing.json"),
@@ -189,6 +193,11 @@ def test_fit_curve_shows_a_readable_summary(user_logs: Path, tmp_path: Path) -> 
         (["predict", "{fit}", "--schedule", "constant:peak=1"], "steps"),
         (["predict", "{fit}", "--schedule", "none.csv"], "none.csv"),
         (["predict", "{fit}"], "schedule"),
+        (["predict", "{fit}", "--schedule", "{logs}/odd/empty.csv"], "no rows"),
+        (["predict", "{fit}", "--schedule", "{logs}/odd/nothing.csv"], "nothing.csv"),
+        (["predict", "{fit}", "--schedule", "{logs}/odd/latin.csv"], "latin.csv"),
+        (["predict", "{fit}", "--schedule", "constant:steps=1e30,peak=1"], "error"),
+        (["predict", "{fit}", "--schedule", "constant:steps=10,peak=1", "--level", "2"], "level"),
         (["zebra"], "zebra"),
     ],
 )
@@ -200,7 +209,8 @@ def test_mistakes_are_one_line_and_exit_2(
     assert done.returncode == 2, (done.stdout, done.stderr)
     assert words in done.stderr
     assert "Traceback" not in done.stderr
-    assert len([line for line in done.stderr.splitlines() if "rror" in line]) == 1
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
 
@@ -208,6 +218,56 @@ def test_debug_shows_the_traceback(tmp_path: Path) -> None:
     done = command("fit", "curve", "nothing.csv", "--debug", cwd=tmp_path)
     assert done.returncode == 2
     assert "Traceback" in done.stderr
+
+
+def test_a_second_run_beside_the_logs_does_not_read_its_own_report(user_logs: Path, tmp_path: Path) -> None:
+    for path in user_logs.glob("*.csv"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    told = []
+    for _ in range(2):
+        done = command("fit", "curve", ".", "--train", "co*", "--law", "cvx4q", "--json", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        told.append(json.loads(done.stdout)["scores"])
+    assert told[0] == told[1]
+
+
+def test_two_batch_sizes_are_forecast_with_one_of_them(tmp_path: Path) -> None:
+    lr = schedules.parse("cosine:steps=1500,peak=1e-3,warmup=40")
+    flat = schedules.parse("constant:steps=1500,peak=1e-3,warmup=40")
+    for name, rates, batch in (("a", lr, 32), ("b", lr, 64), ("c", flat, 32), ("d", flat, 64)):
+        law = CVX4q(Linf=2.0, a=0.5, b=20.0 + 640.0 / batch, alpha=0.5)
+        at = np.arange(0, 1500, 10)
+        frame = pd.DataFrame(
+            {"step": at, "lr": rates[at], "batch_size": batch, "loss": law.predict(rates, at=at)}
+        )
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+    done = command("fit", "curve", "*.csv", "--law", "cvx4q", "--out", "r", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    spec = ["--schedule", "linear:steps=1500,peak=1e-3"]
+    refused = command("predict", "r/fit.json", *spec, cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "batch" in refused.stderr
+    losses = []
+    for batch in ("32", "64"):
+        done = command("predict", "r/fit.json", *spec, "--batch-size", batch, "--json", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        losses.append(json.loads(done.stdout)["forecasts"][0]["final loss"])
+    assert losses[1] < losses[0]
+
+
+def test_interrupts_in_compiled_code_are_interrupts() -> None:
+    code = (
+        "import signal, os, convexlaw.cli as cli\n"
+        "def compiled(**_):\n"
+        "    try:\n        os.kill(os.getpid(), signal.SIGINT)\n"
+        "    except KeyboardInterrupt:\n        pass\n"
+        "    raise SystemError('CPUDispatcher returned a result with an exception set')\n"
+        "cli.app = compiled\ncli.main([])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 130
+    assert "interrupted" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_interruption_leaves_whole_files_or_none(tmp_path: Path) -> None:

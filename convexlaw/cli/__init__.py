@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 import traceback
+from types import FrameType
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -76,19 +79,44 @@ def main(argv: list[str] | None = None) -> NoReturn:
     args = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in args
     args = [a for a in args if a != "--debug"]
+    interrupted = _remember_interrupts()
+    code: object = 0
     try:
         code = app(args=args, prog_name="convexlaw", standalone_mode=False)
     except _UsageError as error:
-        error.show()
+        command = error.ctx.command_path if error.ctx is not None else "convexlaw"
+        typer.echo(f"error: {_line(error.format_message())} (see {command} --help)", err=True)
         sys.exit(error.exit_code)
     except (typer.Abort, KeyboardInterrupt):
         code = 130
-    except (ConvexlawError, OSError, ImportError) as error:
-        if debug:
-            traceback.print_exc()
-        message = " ".join(str(error).split())
-        typer.echo(f"error: {message}", err=True)
-        sys.exit(2)
+    except Exception as error:
+        # a Ctrl-C inside compiled code comes out as another error
+        if interrupted.is_set():
+            code = 130
+        else:
+            if debug:
+                traceback.print_exc()
+            known = isinstance(error, ConvexlawError | OSError | ImportError)
+            kind = "" if known else f"unexpected {type(error).__name__} (--debug shows where): "
+            typer.echo(f"error: {kind}{_line(str(error))}", err=True)
+            sys.exit(2)
     if code == 130:  # also what typer makes of Ctrl-C
         typer.echo("interrupted: files already written are whole, nothing half-written is left", err=True)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _line(message: str) -> str:
+    return " ".join(message.split())
+
+
+def _remember_interrupts() -> threading.Event:
+    """Make Ctrl-C leave a mark besides raising KeyboardInterrupt."""
+    seen = threading.Event()
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        seen.set()
+        signal.default_int_handler(number, frame)
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, handle)
+    return seen

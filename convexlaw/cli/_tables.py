@@ -88,13 +88,20 @@ def _lr_column(path: Path) -> NDArray[np.float64]:
         raise ConvexlawError(
             f"schedule file {path} does not exist; give a CSV with a column lr, one row a step"
         )
-    frame = pd.read_csv(path, comment="#")
-    if "lr" not in frame.columns:  # another separator; a guess would cut a single column lr in two
-        frame = pd.read_csv(path, sep=None, engine="python", comment="#")
+    try:
+        frame = pd.read_csv(path, comment="#", float_precision="round_trip")
+        if "lr" not in frame.columns:  # another separator; a guess would cut a single column lr in two
+            frame = pd.read_csv(path, sep=None, engine="python", comment="#")
+    except (ValueError, pd.errors.ParserError) as error:
+        raise ConvexlawError(
+            f"{path} cannot be read as a schedule ({error}); give a CSV with a column lr, one row a step"
+        ) from None
     if "lr" not in frame.columns:
         raise ConvexlawError(
             f"{path} has columns {list(frame.columns)}: a schedule needs a column lr, one row a step"
         )
+    if frame.empty:
+        raise ConvexlawError(f"{path} has the column lr but no rows: a schedule needs one row a step")
     lr = pd.to_numeric(frame["lr"], errors="coerce").to_numpy(dtype=float)
     bad = (~(lr >= 0)).nonzero()[0]
     if len(bad):

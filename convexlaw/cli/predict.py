@@ -21,6 +21,9 @@ def predict(
     compare: Annotated[
         list[str] | None, typer.Option(help="Another schedule to compare with (repeatable).")
     ] = None,
+    batch_size: Annotated[
+        float | None, typer.Option(help="Samples an update, where the fit has a batch term.", min=1)
+    ] = None,
     level: Annotated[float, typer.Option(help="Level of the band.", min=0.5, max=0.999)] = 0.95,
     out: Annotated[
         Path | None, typer.Option(help="Folder for forecast.csv (every step shown) and forecast.png.")
@@ -39,7 +42,7 @@ def predict(
             f"{fit} holds a fit of a table: predict needs a fit of curves (convexlaw fit curve)"
         )
     told = [
-        forecast(fitted, text, _tables.parse_schedule(text), level=level)
+        forecast(fitted, text, _tables.parse_schedule(text), batch_size=batch_size, level=level)
         for text in (schedule, *(compare or ()))
     ]
     forecasts = [f for f, _ in told]

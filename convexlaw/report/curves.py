@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from convexlaw.runs.table import RunTable
     from convexlaw.solvers.fit_curves import CurveFit
 
-__all__ = ["curve_report", "default_schedules", "forecast", "forecast_table", "verdict"]
+__all__ = ["curve_report", "default_schedules", "forecast", "forecast_table", "usual_batch", "verdict"]
 
 Array = NDArray[np.float64]
 
@@ -72,8 +72,22 @@ def default_schedules(runs: RunTable, trained: Iterable[str]) -> dict[str, str]:
     }
 
 
+def usual_batch(fit: CurveFit, runs: RunTable) -> float | None:
+    """Batch size to forecast with, where the fit has a batch term: the last one of the longest fitted run."""
+    if "b_batch" not in fit.params:
+        return None
+    longest = max(fit.train, key=runs.last_step)
+    return float(runs.select([longest]).frame["batch_size"].dropna().iloc[-1])
+
+
 def forecast(
-    fit: CurveFit, name: str, lr: Array, *, level: float = 0.95, points: int = 240
+    fit: CurveFit,
+    name: str,
+    lr: Array,
+    *,
+    batch_size: float | None = None,
+    level: float = 0.95,
+    points: int = 240,
 ) -> tuple[Forecast, list[str]]:
     """Predict the loss along ``lr`` and after its last update, with a band.
 
@@ -85,6 +99,8 @@ def forecast(
         Label of the schedule.
     lr : (T,) array
         Learning rate of each update.
+    batch_size : float, optional
+        Samples an update; needed where the fit has a batch term.
     level : float
         Level of the band.
     points : int
@@ -104,8 +120,8 @@ def forecast(
     at = np.unique(np.linspace(0, len(lr), min(points, len(lr) + 1)).round().astype(np.intp))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        loss = np.asarray(fit.predict(longer, at=at))
-        low, high = fit.band(longer, level, at=at)
+        loss = np.asarray(fit.predict(longer, batch_size, at=at))
+        low, high = fit.band(longer, level, at=at, batch_size=batch_size)
     said = [str(w.message) for w in caught if issubclass(w.category, ExtrapolationWarning)]
     return Forecast(name, lr, at, loss, np.asarray(low), np.asarray(high)), list(dict.fromkeys(said))
 
@@ -220,7 +236,8 @@ def curve_report(
     arrays = {name: parse(text) for name, text in asked.items()}
     held = [name for name in fit.runs if name not in fit.train]
     scores = fit.score(list(fit.runs))
-    told = [forecast(fit, name, lr, level=level) for name, lr in arrays.items()]
+    batch = usual_batch(fit, runs)
+    told = [forecast(fit, name, lr, batch_size=batch, level=level) for name, lr in arrays.items()]
     forecasts = [f for f, _ in told]
 
     page = Page(
@@ -258,6 +275,11 @@ def curve_report(
         f"Loss after the last update, with {level:.0%} limits from the resampled fits: what the fitted runs "
         f"leave open if the law is right. {_final_errors(scores)}",
     )
+    if batch is not None:
+        page.add(
+            "note",
+            f"Forecast with {format_number(batch)} samples an update, as the longest fitted run ended.",
+        )
     for line in dict.fromkeys(line for _, lines in told for line in lines):
         page.add("warning", line)
     page.figure(

@@ -260,10 +260,18 @@ def _matches(pattern: Path) -> list[Path]:
     return sorted(p for p in found if not p.name.startswith("."))
 
 
+def _own_output(files: list[str]) -> bool:
+    """Tell a folder that ``convexlaw fit`` or ``predict`` wrote: its tables are results, not logs."""
+    return {"fit.json", "report.html"} <= set(files) or {"forecast.csv", "forecast.png"} <= set(files)
+
+
 def _walk(root: Path) -> Iterator[Source]:
     seen = 0
     for folder, folders, files in os.walk(root):
         folders[:] = sorted(d for d in folders if not d.startswith(".") and d != "__pycache__")
+        if _own_output(files):
+            folders.clear()
+            continue
         for file in sorted(files):
             path = Path(folder) / file
             if file.startswith(".") or not path.is_file():
