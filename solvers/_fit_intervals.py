@@ -52,13 +52,27 @@ def tails(level: float, pieces: int) -> tuple[float, float]:
     return tail, 100 - tail
 
 
+def _centre(residual: Array, delta: float) -> float:
+    """Huber location: where the clipped residuals sum to 0."""
+    centre = float(np.median(residual))
+    for _ in range(50):
+        psi = np.clip(residual - centre, -delta, delta)
+        inside = int(np.count_nonzero(np.abs(residual - centre) < delta))
+        move = float(psi.sum()) / max(inside, 1)
+        centre += move
+        if abs(move) < 1e-9 * delta:
+            break
+    return centre
+
+
 def _resample_within(
     problem: Problem, fitted: Array, groups: Sequence[slice], block: int, rng: np.random.Generator
 ) -> Array:
-    """Losses made of the fit and moving blocks of its log residuals, a curve at a time.
+    """Losses made of the fit and circular blocks of its log residuals, a curve at a time.
 
-    A fit takes its parameters out of the residuals, mostly from their slow part, of which there are only as
-    many pieces as blocks: the residuals are widened by sqrt(blocks/(blocks - parameters)).
+    The residuals of each curve are centred, or the refits would scatter around another value than the fit. A
+    fit takes its parameters out of the residuals, mostly from their slow part, of which there are only as
+    many pieces as blocks: they are widened by sqrt(blocks/(blocks - parameters)).
     """
     y = np.empty_like(problem.y)
     blocks = sum(-(-(g.stop - g.start) // block) for g in groups)
@@ -66,11 +80,12 @@ def _resample_within(
     widen = min(np.sqrt(blocks / (blocks - free)), 2.0) if blocks > free else 2.0
     for group in groups:
         residual = np.log(problem.y[group]) - np.log(fitted[group])
+        residual = widen * (residual - _centre(residual, problem.delta))
         n = residual.size
         size = min(block, n)
-        starts = rng.integers(0, n - size + 1, -(-n // size))
-        index = (starts[:, None] + np.arange(size)).ravel()[:n]
-        y[group] = fitted[group] * np.exp(widen * residual[index])
+        starts = rng.integers(0, n, -(-n // size))
+        index = ((starts[:, None] + np.arange(size)) % n).ravel()[:n]
+        y[group] = fitted[group] * np.exp(residual[index])
     return y
 
 

@@ -19,7 +19,7 @@ TEXTS = (
     "wsd:steps=600,peak=1e-3,decay=0.3,warmup=20",
 )
 AT = np.arange(25, 600, 6)
-TRUTH = {"Linf": 2.0, "a": 0.5, "b": 20.0, "alpha": 0.45, "q": 0.2, "r": 0.1, "lam": 0.98}
+TRUTH = {"Linf": 2.0, "a": 0.5, "b": 20.0, "alpha": 0.45, "q": 0.2, "r": 0.1, "lam": 0.995}
 PEER = {"multipower": {"b": 300.0, "alpha": 0.5, "C": 2.0, "beta": 0.5, "gamma": 0.6}, "tissue": {"b": 0.3}}
 
 

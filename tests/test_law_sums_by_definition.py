@@ -208,7 +208,7 @@ def test_derivatives(name, batch):
         RunPath.make(2 * lr[::-1], [6, 40, 59], sizes if has_batch else None, 0.1, 0.02),
     ]
     columns = law.columns(paths, batch=has_batch)
-    theta = np.array([{"q": 0.23, "r": 0.2, "lam": 0.95, "C": 1.7}.get(p.name, 0.6) for p in law.nonlinear])
+    theta = np.array([{"q": 0.23, "r": 0.2, "lam": 0.995, "C": 1.7}.get(p.name, 0.6) for p in law.nonlinear])
     X, dX = columns(theta)
     assert X.shape == (6, len(law.linear(has_batch)))
     assert dX.shape == (*X.shape, theta.size)
