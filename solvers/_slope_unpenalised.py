@@ -37,7 +37,7 @@ def least_squares(design: Design, target: Vector, gram: Vector | None = None) ->
     if not design.sparse and design.n * design.p <= _SMALL:
         table = np.empty((design.p, design.n))
         design.columns(np.arange(design.p), table)
-        b = np.linalg.lstsq(table.T, target)[0]
+        b = np.asarray(np.linalg.lstsq(table.T, target)[0], dtype=np.float64)
         again = np.linalg.lstsq(table.T, target - b @ table)[0]
         step = again @ table
         b += again

@@ -37,8 +37,8 @@ class AttainingDesign:
     penalty : Penalty
         In units of tau.
     branch : {"far signals", "far cluster", "one size", "flat to zero"}
-        Family the point comes from. ``flat to zero`` is reached only in the limit: the exact penalty sits on a
-        discontinuity of TPP and FDP, and an arbitrarily small rise of a level loses the small signals.
+        Family the point comes from. ``flat to zero`` is reached only in the limit: the exact penalty sits on
+        a discontinuity of TPP and FDP, and an arbitrarily small rise of a level loses the small signals.
     """
 
     kind: str
