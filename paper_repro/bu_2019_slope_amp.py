@@ -15,6 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from convexlaw.errors import ConvergenceWarning
+from convexlaw.figures.monte_carlo import plot_monte_carlo
 from convexlaw.figures.style import COLORS, styled
 from convexlaw.paper_repro._check import Check, Sheet
 from convexlaw.paper_repro._claims_bu_2019_slope_amp import CLAIMS, PAPER
@@ -65,6 +66,7 @@ def compute(quick: bool = False) -> Data:
     }
     values = {
         "deviation": float(np.abs(found.deviation).max()),
+        "line": line,
         "alpha": _alpha_mode(),
         "estimates": _estimates(12 if quick else 60, p),
     }
@@ -180,25 +182,8 @@ def draw(data: Data) -> Figure:
     middle.set_ylabel("noise level τ")
     middle.set_title("state evolution")
     middle.legend()
-    table = data["along_scale"]
-    for name, color, label in (
-        ("tpp", COLORS["slope"], "true positives"),
-        ("fdp", COLORS["lasso"], "false discoveries"),
-    ):
-        part = table[table.quantity == name]
-        scale = part.label.astype(float)
-        right.plot(scale, part.theory, color=color, label=f"{label}, limit")
-        right.errorbar(scale, part["mean"], 2 * part.standard_error, fmt="o", color=color, ms=4)
-    right.set_ylim(0, 1)
-    right.set_xlabel("scale of the penalty")
-    right.set_ylabel("proportion")
-    right.set_title(f"fits with p = {_size(data)}, 2 standard errors")
-    right.legend()
+    plot_monte_carlo(data["line"], right, xlabel="scale of the penalty")
     return figure
-
-
-def _size(data: Data) -> int:
-    return int(data["along_scale"].p.iloc[0])
 
 
 def check(data: Data) -> list[Check]:

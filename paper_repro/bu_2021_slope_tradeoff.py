@@ -15,6 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from convexlaw.figures.style import COLORS, styled
+from convexlaw.figures.tradeoff import plot_tradeoff
 from convexlaw.paper_repro._check import Check, Sheet
 from convexlaw.paper_repro._claims_bu_2021_slope_tradeoff import CLAIMS, PAPER
 from convexlaw.paper_repro._data import Data
@@ -37,7 +38,6 @@ from convexlaw.theory.tradeoff import (
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["CLAIMS", "PAPER", "check", "compute", "draw"]
@@ -113,36 +113,18 @@ def _lower_errors() -> tuple[float, float]:
 @styled
 def draw(data: Data) -> Figure:
     """Curves and regions in two settings, and the zoom around the power limit."""
-    figure, axes = plt.subplots(1, 3, figsize=(11.0, 3.8))
+    figure, axes = plt.subplots(1, 3, figsize=(12.0, 4.2))
     curves, points = data["curves"], data["random_designs"]
-    axes[0].plot(points.tpp, points.fdp, ".", ms=2, color=COLORS["muted"], alpha=0.6, label="random SLOPE")
-    for ax, (delta, epsilon) in zip(axes[:2], ((0.3, 0.2), (0.3, 0.5)), strict=True):
-        part = curves[(curves.delta == delta) & (curves.epsilon == epsilon)]
-        tpp = part.tpp[part.kind == "lasso"]
-        _curves(ax, tpp, {kind: part.fdp[part.kind == kind] for kind in _FDP}, delta, epsilon)
-        ax.set_xlim(0, 1)
-        ax.set_ylim(0, 1)
-    zoom = axes[2]
-    _curves(zoom, data["zoom"].tpp, {kind: data["zoom"][kind] for kind in _FDP}, 0.3, 0.2)
-    zoom.axvline(dagger(0.3, 0.2), color=COLORS["data"], lw=0.8, ls="--", label="u† = 0.5283")
-    zoom.set_xlim(0.5, 0.6)
-    zoom.set_ylim(0.53, 0.66)
-    zoom.set_title("δ = 0.3, ε = 0.2, zoom")
-    axes[0].legend(loc="lower right", fontsize="small", frameon=True, framealpha=1, edgecolor="none")
-    zoom.legend(loc="upper left", fontsize="small", frameon=True, framealpha=1, edgecolor="none")
-    axes[0].set_ylabel("false discovery proportion")
+    count = len(curves) // (len(_SETTINGS) * len(_FDP))
+    kinds = tuple(_FDP)
+    axes[0].plot(points.tpp, points.fdp, ".", ms=2, color=COLORS["data"], alpha=0.5)
+    for ax, epsilon in zip(axes[:2], (0.2, 0.5), strict=True):
+        plot_tradeoff(0.3, epsilon, ax, kinds=kinds, n=count)
+        ax.legend([]).remove()  # the zoom has it
+    axes[0].set_title("δ = 0.3, ε = 0.2; dots: random SLOPE")
+    # the points of the zoomed curves lie a thousandth apart, as those in its table
+    plot_tradeoff(0.3, 0.2, axes[2], kinds=kinds, regions=False, tpp=(0.5, 0.6), n=1001)
     return figure
-
-
-def _curves(ax: Axes, tpp: pd.Series, fdp: dict[str, pd.Series], delta: float, epsilon: float) -> None:
-    ax.fill_between(tpp, 0, fdp["slope_lower"], color=COLORS["data"], alpha=0.08, lw=0)
-    ax.plot(tpp, fdp["slope_lower"], color=COLORS["slope"], label="SLOPE, lower")
-    ax.plot(tpp, fdp["slope_upper"], "--", color=COLORS["slope"], label="SLOPE, upper")
-    ax.plot(tpp, fdp["lasso"], color=COLORS["lasso"], lw=3, alpha=0.4, label="Lasso")
-    limit = donoho_tanner_power(delta, epsilon)
-    ax.axvline(limit, color=COLORS["data"], lw=0.8, ls=":", label=f"power limit {limit:.4f}")
-    ax.set_xlabel("true positive proportion")
-    ax.set_title(f"δ = {delta:g}, ε = {epsilon:g}")
 
 
 def check(data: Data) -> list[Check]:

@@ -16,6 +16,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from convexlaw.figures.style import COLORS, styled
+from convexlaw.figures.tradeoff import plot_tradeoff
 from convexlaw.paper_repro._check import Check, Sheet
 from convexlaw.paper_repro._claims_bu_2025_two_level import CLAIMS, PAPER
 from convexlaw.paper_repro._data import Data
@@ -151,17 +152,8 @@ def _correlated(runs: int) -> pd.DataFrame:
 def draw(data: Data) -> Figure:
     """Curves in one setting, and smallest errors by noise and by share of signals."""
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(12.0, 3.8))
-    part = data["curves"].query("delta == 0.3 and epsilon == 0.2")
-    left.plot(part.tpp, part.slope_upper, "--", color=COLORS["slope"], label="SLOPE, upper")
-    left.plot(part.tpp, part.two_level, color=COLORS["two_level"], label="two levels")
-    left.plot(part.tpp, part.slope_lower, ":", color=COLORS["slope"], label="SLOPE, lower")
-    left.plot(part.tpp, part.lasso, color=COLORS["lasso"], lw=3, alpha=0.4, label="Lasso")
-    left.set_xlim(0.3, 1)
-    left.set_ylim(0.3, 0.82)
-    left.set_xlabel("true positive proportion")
-    left.set_ylabel("false discovery proportion")
-    left.set_title("δ = 0.3, ε = 0.2")
-    left.legend()
+    points = len(data["curves"]) // len(_SETTINGS)
+    plot_tradeoff(0.3, 0.2, left, regions=False, tpp=(0.3, 1.0), n=points)
     lines = data["error_lines"]
     for ax, along, label in (
         (middle, "noise", "noise σ (50 % signals)"),

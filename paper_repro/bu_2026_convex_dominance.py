@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import matplotlib.pyplot as plt
 import numpy as np
 
-from convexlaw.figures.style import COLORS, styled
+from convexlaw.figures.style import COLORS, CYCLE, styled
 from convexlaw.paper_repro._check import Check, Sheet
 from convexlaw.paper_repro._claims_bu_2026_convex_dominance import CLAIMS, PAPER
 from convexlaw.paper_repro._data import Data, public_data
@@ -127,7 +127,7 @@ def draw(data: Data) -> Figure:
     styles = ("-", "--", ":", "-.")
     for i, name in enumerate(_SCHEDULES):
         part = bounds[bounds.schedule == name]
-        left.semilogx(part.steps, part.scaled, styles[i % 4], marker=".", color=f"C{i % 7}", label=name)
+        left.semilogx(part.steps, part.scaled, styles[i % 4], marker=".", color=CYCLE[i], label=name)
     left.set_xlabel("steps T")
     left.set_ylabel("bound × √T / (D G), peak D/(G √T)")
     left.set_ylim(1.8, 8.5)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import matplotlib.pyplot as plt
 import numpy as np
 
-from convexlaw.figures.style import COLORS, styled
+from convexlaw.figures.style import COLORS, CYCLE, styled
 from convexlaw.paper_repro._check import Check, Sheet
 from convexlaw.paper_repro._claims_defazio_2023_last_iterate import CLAIMS, PAPER
 from convexlaw.paper_repro._data import Data, public_data
@@ -126,7 +126,7 @@ def draw(data: Data) -> Figure:
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(12.0, 3.8))
     curves = data["bounds"]
     for i, (name, style) in enumerate(zip(_SHAPES, ("-", "--", "-.", ":"), strict=True)):
-        left.semilogy(curves.step / curves.step.max(), curves[name], style, color=f"C{i}", label=name)
+        left.semilogy(curves.step / curves.step.max(), curves[name], style, color=CYCLE[i], label=name)
     left.set_xlabel("step / steps")
     left.set_ylabel("bound on the loss gap / (D G)")
     left.set_title("along a run, each at its best peak")

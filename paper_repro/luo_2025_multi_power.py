@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from convexlaw.errors import ConvergenceWarning
-from convexlaw.figures.style import COLORS, styled
+from convexlaw.figures.style import COLORS, CYCLE, styled
 from convexlaw.paper_repro._check import Check, Sheet
 from convexlaw.paper_repro._claims_luo_2025_multi_power import CLAIMS, PAPER
 from convexlaw.paper_repro._data import Data, public_data
@@ -195,7 +195,7 @@ def draw(data: Data) -> Figure:
     scores = scores[scores.max(axis=1) < 20].sort_values(25, ascending=False)
     at = np.arange(len(scores))
     for i, size in enumerate(SIZES):
-        right.barh(at + 0.26 * (i - 1), scores[size], 0.24, color=f"C{i}", label=f"{size}M")
+        right.barh(at + 0.26 * (i - 1), scores[size], 0.24, color=CYCLE[i], label=f"{size}M")
     right.set_yticks(at, [str(law) for law in scores.index])
     right.set_xlabel("MAE on six held-out schedules (1e-3 nats)")
     right.set_title("laws by error at 25M (cd3, averaged: 36 to 47)")

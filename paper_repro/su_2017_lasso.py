@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy.special import ndtr
 
-from convexlaw.figures.style import COLORS, styled
+from convexlaw.figures.style import COLORS, CYCLE, styled
 from convexlaw.paper_repro._check import Check, Sheet
 from convexlaw.paper_repro._claims_su_2017_lasso import CLAIMS, PAPER
 from convexlaw.paper_repro._data import Data
@@ -124,7 +124,7 @@ def draw(data: Data) -> Figure:
     left.legend(loc="lower right", fontsize="small")
     for i, ((delta, epsilon), style) in enumerate(zip(_SETTINGS, ("-", "--", "-.", ":"), strict=True)):
         part = curves[(curves.delta == delta) & (curves.epsilon == epsilon)]
-        right.plot(part.tpp, part.fdp, style, color=f"C{i}", label=f"δ = {delta:g}, ε = {epsilon:g}")
+        right.plot(part.tpp, part.fdp, style, color=CYCLE[i], label=f"δ = {delta:g}, ε = {epsilon:g}")
     right.set_title("q* ends at the power limit")
     right.legend(loc="upper left")
     for ax in (left, right):

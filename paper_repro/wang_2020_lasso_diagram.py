@@ -14,6 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from convexlaw.figures.style import COLORS, styled
+from convexlaw.figures.tradeoff import plot_lasso_region
 from convexlaw.paper_repro._check import Check, Sheet
 from convexlaw.paper_repro._claims_wang_2020_lasso_diagram import CLAIMS, PAPER
 from convexlaw.paper_repro._data import Data
@@ -28,6 +29,7 @@ __all__ = ["CLAIMS", "PAPER", "check", "compute", "draw"]
 
 _SETTINGS = ((0.5, 0.3), (0.6, 0.25))
 _CELLS = 10
+_POINTS = 201
 
 
 def compute(quick: bool = False) -> Data:
@@ -37,7 +39,7 @@ def compute(quick: bool = False) -> Data:
     regions, points = [], []
     for seed, (delta, epsilon) in enumerate(_SETTINGS):
         setting = {"delta": delta, "epsilon": epsilon}
-        regions.append(complete_lasso_region(delta, epsilon, n=201).to_frame().assign(**setting))
+        regions.append(complete_lasso_region(delta, epsilon, n=_POINTS).to_frame().assign(**setting))
         found = lasso_points(delta, epsilon, 1200 if quick else 20000, seed)
         points.append(found.drop(columns="penalty").assign(**setting))
     return Data(
@@ -64,28 +66,13 @@ def _covered(points: pd.DataFrame, delta: float, epsilon: float) -> float:
 @styled
 def draw(data: Data) -> Figure:
     """Two regions with the random problems in them."""
-    figure, axes = plt.subplots(1, 2, figsize=(8.4, 3.8), sharex=True, sharey=True)
+    figure, axes = plt.subplots(1, 2, figsize=(8.6, 4.0))
     for ax, (delta, epsilon) in zip(axes, _SETTINGS, strict=True):
-        region, points = (
-            data[name][(data[name].delta == delta) & (data[name].epsilon == epsilon)]
-            for name in ("regions", "random_designs")
-        )
-        shown = points.iloc[:3000]
+        points = data["random_designs"]
+        shown = points[(points.delta == delta) & (points.epsilon == epsilon)].iloc[:3000]
         ax.plot(shown.tpp, shown.fdp, ".", ms=1.5, color=COLORS["muted"], alpha=0.5, label="random problems")
-        ax.fill_between(region.tpp, region.lower, region.upper, color=COLORS["lasso"], alpha=0.12, lw=0)
-        ax.plot(region.tpp, region.lower, color=COLORS["lasso"], label="q*")
-        ax.plot(region.tpp, region.upper, "--", color=COLORS["prediction"], label="min(1 - ε, 1 - ε TPP/δ)")
-        limit = donoho_tanner_power(delta, epsilon)
-        if limit < 1:
-            ax.axvline(
-                limit, ymax=0.7, color=COLORS["data"], lw=0.8, ls=":", label=f"power limit {limit:.4f}"
-            )
-        ax.set_title(f"δ = {delta:g}, ε = {epsilon:g}")
-        ax.set_xlabel("true positive proportion")
-        ax.set_xlim(0, 1)
-        ax.set_ylim(0, 1)
+        plot_lasso_region(complete_lasso_region(delta, epsilon, n=_POINTS), ax)
         ax.legend(loc="upper right", fontsize="small")
-    axes[0].set_ylabel("false discovery proportion")
     return figure
 
 
