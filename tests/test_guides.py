@@ -3,6 +3,8 @@
 Blocks are run in the order of the page, in a folder of the page's own, so that Python finds the files of the
 commands before it. Output is compared word by word; numbers may differ by 2 units of their last printed digit
 or by 1e-3 of their size; an ellipsis stands for anything. Blocks of class ``slow`` run in the slow suite.
+
+``python tests/test_guides.py [PAGE...]`` writes new numbers into the pages, up to the first new word.
 """
 
 from __future__ import annotations
@@ -58,14 +60,19 @@ def blocks(page: Path) -> list[Block]:
 
 def same(want: str, got: str) -> bool:
     """Whether output is as printed in the page: words equal, numbers near, an ellipsis for anything."""
+    seen = numbers_in(want, got)
+    return seen is not None and all(map(_near, NUMBER.findall(want), seen))
+
+
+def numbers_in(want: str, got: str) -> list[str] | None:
+    """Numbers of ``got`` where ``want`` has some; None where the words differ."""
     want, got = " ".join(want.split()), " ".join(got.split())
-    pattern, at, numbers = "", 0, []
+    pattern, at, count = "", 0, 0
     for match in NUMBER.finditer(want):
-        pattern += _words(want[at : match.start()]) + f"(?P<n{len(numbers)}>{NUMBER.pattern})"
-        numbers.append(match[0])
-        at = match.end()
+        pattern += _words(want[at : match.start()]) + f"(?P<n{count}>{NUMBER.pattern})"
+        at, count = match.end(), count + 1
     matched = re.fullmatch(pattern + _words(want[at:]), got, re.IGNORECASE)
-    return matched is not None and all(_near(n, matched[f"n{i}"]) for i, n in enumerate(numbers))
+    return None if matched is None else [matched[f"n{i}"] for i in range(count)]
 
 
 def _words(text: str) -> str:
@@ -175,9 +182,52 @@ def close_figures() -> object:
     plt.close("all")
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+def test_files_that_a_page_names_are_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for name in re.findall(
+        r"``((?:tests/)?(?:test_)[\w*]+\.py|(?:tests|simulations|benchmarks)/[\w/.]+)``", text
+    ):
+        folder = DOCS.parent if "/" in name else DOCS.parent / "tests"
+        assert list(folder.glob(name.rstrip("/"))), f"{page.name} names {name}, which does not exist"
+
+
 def test_numbers_are_compared_and_words_too() -> None:
     assert same("error 0.0170 nats, 15 runs ... (12 s)", "error 0.0171  nats,\n15 runs\nreport: x (12 s)")
     assert not same("error 0.0170 nats, 15 runs", "error 0.0175 nats, 15 runs")
     assert not same("error 0.0170 nats, 15 runs", "error 0.0170 nats, 16 runs")
     assert not same("holds", "fails")
     assert same("[1.00, 2e-3]", "[1.01, 0.0021]")
+
+
+def renew(page: Path, folder: Path) -> None:
+    """Run ``page`` and write the numbers seen into it."""
+    compare, lines = same, []
+
+    def note(want: str, got: str) -> bool:
+        seen = numbers_in(want, got)
+        if seen is None or compare(want, got):
+            return compare(want, got)
+        values = iter(seen)
+        lines.extend(zip(want.split("\n"), NUMBER.sub(lambda _: next(values), want).split("\n"), strict=True))
+        return True
+
+    globals()["same"] = note
+    try:
+        os.chdir(folder)
+        run_page(page, folder, slow=False)
+    finally:
+        globals()["same"] = compare
+        text = page.read_text(encoding="utf-8")
+        for old, new in lines:
+            text = text.replace(old, new) if old.strip() else text
+        page.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    import tempfile
+
+    for chosen in [Path(name).resolve() for name in sys.argv[1:]] or PAGES:
+        with tempfile.TemporaryDirectory() as scratch:
+            renew(chosen, Path(scratch))
+            os.chdir(DOCS)
