@@ -77,7 +77,8 @@ CLAIMS = (
     Claim("C325", "CVX5 at 25M: Linf, a, b, alpha, q = 3.030, .491, 52.3, .533, .129", "fitted parameters",
           "equal", (3.03, 0.491, 52.3, 0.533, 0.129), 0.005, relative=True, source="measured", needs=_DATA),
     Claim("C326", "CVX5 at 100M: q = .237 lies outside its own residual-bootstrap interval (biased under "
-                  "Huber)", "bootstrap within curves", source="measured", needs=_DATA),
+                  "Huber)", "bootstrap within curves", source="measured", expected="fails", needs=_DATA,
+          why="with residuals widened for the parameters taken out the interval covers the point"),
     Claim("C327", "Fitted on the first half of a curve, CB4 and Tissue predict the second half of smooth "
                   "schedules: R² .85 to .99", "sequence to sequence", "lower", 0.85, source="measured",
           expected="fails", needs=_DATA,
