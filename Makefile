@@ -7,12 +7,13 @@ EXTRAS := train,tensorboard,parquet,formula,cluster,docs,test,bench
 ONE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 JOBS ?= 2
 
-.PHONY: help demo test test-slow lint format build clean
+.PHONY: help demo test test-slow lint format docs build clean
 help:
 	@echo "make demo       the main job on the packaged training runs (no torch), writes convexlaw-demo/report.html"
 	@echo "make test       all extras, then the fast test suite"
 	@echo "make test-slow  the long test suites"
 	@echo "make lint       ruff, import layers, mypy"
+	@echo "make docs       the documentation into docs/_build/html"
 	@echo "make build      wheel and sdist into dist/"
 
 # the stamps make a repeated command start at once
@@ -46,6 +47,10 @@ lint: .venv/.all
 format: .venv/.all
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: .venv/.all
+	$(ONE) $(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo docs/_build/html/index.html
 
 build: .venv/.all
 	$(BIN)/python -m build --no-isolation -o dist .
