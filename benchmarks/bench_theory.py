@@ -1,8 +1,8 @@
 """How fast the theory of selection is computed, and how many products with X message passing needs.
 
 ``OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python benchmarks/bench_theory.py [--quick]``
-prints Markdown tables. Times are process CPU seconds on one core, warm (compiled code loaded), the median of the
-repeats; some stand beside a plain way to compute the same numbers, measured in the same run.
+prints Markdown tables. Times are process CPU seconds on one core, warm (compiled code loaded), the median of
+the repeats; some stand beside a plain way to compute the same numbers, measured in the same run.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def theory_table(repeats: int) -> None:
             "q_*, q^*, two-level, 201 points together",
             three,
             "< 2 s, aim .5 s",
-            f"grid for q_* alone {grid:.1f} s",
+            f"grid of .01 for q_* alone {grid:.1f} s (extrapolated)",
         )
     )
     for name, shape, goal in (
