@@ -13,7 +13,7 @@ from convexlaw.figures.amp import plot_convergence
 from convexlaw.figures.designs import plot_designs
 from convexlaw.figures.scalar import plot_scalar_limits
 from convexlaw.figures.tradeoff import plot_tradeoff
-from convexlaw.simulations.monte_carlo import Setting, along_scale, monte_carlo
+from convexlaw.simulations.monte_carlo import QUANTITIES, Setting, along_scale, monte_carlo
 from convexlaw.solvers.amp import amp_slope
 from convexlaw.theory.designs import compare_designs, gradient_design, optimal_lasso, optimal_two_level
 from convexlaw.theory.scalar_limit import BH, Lasso, Prior, TwoLevel, limiting_function
@@ -225,3 +225,6 @@ def test_figure_errors():
     with pytest.raises(ConvexlawError, match="one place a setting"):
         sweep.plot(x=[1.0, 2.0])
     assert sweep.plot(quantities=("mse",)).get_ylabel() == "MSE"
+    from convexlaw.figures import monte_carlo as figure
+
+    assert figure.QUANTITIES == QUANTITIES
