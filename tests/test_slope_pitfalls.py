@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import warnings
 from typing import Any
 
@@ -12,11 +14,9 @@ import scipy.sparse as sp
 
 from convexlaw import ConvergenceWarning, Slope, TwoLevelSlope, slope_path, sorted_l1_dual_gap
 from convexlaw.solvers import _slope_kernels as kernels
-from convexlaw.solvers import _slope_newton_kernels as newton
 from convexlaw.solvers._slope_problem import Problem
 from convexlaw.solvers._slope_split_kernels import split
 from convexlaw.solvers._slope_store import DenseStore
-from convexlaw.solvers._slope_sweep_kernels import sweep
 from convexlaw.solvers._slope_view import Reduced, solve_factored
 from convexlaw.theory.sorted_l1 import bh_sequence, dual_sorted_l1_norm
 
@@ -202,26 +202,35 @@ def test_triangular_solves_match_numpy() -> None:
 
 
 def test_one_compiled_version_of_every_kernel() -> None:
-    # memory order, dtype, sparsity and read-only memory are settled before compiled code sees them
-    X, y = make(6, 40, 30, 0.3)
-    frozen = X.copy()
-    frozen.setflags(write=False)
-    for matrix in (X, np.asfortranarray(X), X.astype(np.float32), np.round(X).astype(int), frozen, X > 0):
-        Slope(alpha=0.05).fit(matrix, y)
-    for matrix in (sp.csc_array(X), sp.csr_array(X), sp.csc_matrix(X.astype(np.float32))):
-        Slope(alpha=0.05).fit(matrix, y)
-    for form in ("gram", "working_gram", "columns", "residual"):
-        slope_path(X, y, n_alphas=5, solver=form)
-    for kernel in (
-        sweep,
-        split,
-        newton.advance,
-        newton.descend,
-        newton.gram_reduce,
-        kernels.certificate,
-        kernels.expand,
-    ):
-        assert len(kernel.signatures) == 1, kernel
+    # memory order, dtype, sparsity and read-only memory are settled before compiled code sees them;
+    # in a process of its own: other tests call the kernels with arrays of their own
+    code = """
+import numpy as np
+import scipy.sparse as sp
+from convexlaw import Slope, slope_path
+from convexlaw.solvers import _slope_kernels as kernels
+from convexlaw.solvers import _slope_newton_kernels as newton
+from convexlaw.solvers._slope_split_kernels import split
+from convexlaw.solvers._slope_sweep_kernels import sweep
+
+rng = np.random.default_rng(6)
+X = rng.normal(size=(40, 30)) + rng.normal(size=(40, 1))
+y = X[:, :3].sum(axis=1) + rng.normal(size=40)
+frozen = X.copy()
+frozen.setflags(write=False)
+for matrix in (X, np.asfortranarray(X), X.astype(np.float32), np.round(X).astype(int), frozen, X > 0):
+    Slope(alpha=0.05).fit(matrix, y)
+for matrix in (sp.csc_array(X), sp.csr_array(X), sp.csc_matrix(X.astype(np.float32))):
+    Slope(alpha=0.05).fit(matrix, y)
+for form in ("gram", "working_gram", "columns", "residual"):
+    slope_path(X, y, n_alphas=5, solver=form)
+used = (
+    sweep, split, newton.advance, newton.descend, newton.gram_reduce, kernels.certificate, kernels.expand
+)
+several = [str(k) for k in used if len(k.signatures) != 1]
+assert not several, several
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_small_alpha_is_reached_directly() -> None:

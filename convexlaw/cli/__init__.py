@@ -102,6 +102,9 @@ def main(argv: list[str] | None = None) -> NoReturn:
             sys.exit(2)
     if code == 130:  # also what typer makes of Ctrl-C
         typer.echo("interrupted: files already written are whole, nothing half-written is left", err=True)
+        # an interrupt that passed through exec() of a string is remembered until the next one, and would
+        # make Python end by the signal instead of the exit code
+        exec("")
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -89,7 +89,7 @@ def _lr_column(path: Path) -> NDArray[np.float64]:
             f"schedule file {path} does not exist; give a CSV with a column lr, one row a step"
         )
     try:
-        frame = pd.read_csv(path, comment="#", float_precision="round_trip")
+        frame = pd.read_csv(path, comment="#")
         if "lr" not in frame.columns:  # another separator; a guess would cut a single column lr in two
             frame = pd.read_csv(path, sep=None, engine="python", comment="#")
     except (ValueError, pd.errors.ParserError) as error:
