@@ -244,7 +244,7 @@ def gradient_design(
 
     References
     ----------
-    Zhang and Bu, arXiv 2105.13302, the projected gradient method (gradient derived anew).
+    Zhang and Bu, arXiv 2102.07211, the projected gradient method (gradient derived anew).
 
     Examples
     --------

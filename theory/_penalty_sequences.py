@@ -231,7 +231,7 @@ def k_level_sequence(p: int, levels: Sequence[float], fractions: Sequence[float]
 
     References
     ----------
-    Zhang and Bu, arXiv 2105.13302.
+    Zhang and Bu, arXiv 2102.07211.
 
     Examples
     --------

@@ -157,7 +157,7 @@ def optimal_two_level(prior: Prior, delta: float, sigma: float) -> Design:
 
     References
     ----------
-    Zhang and Bu, arXiv 2105.13302 and 2507.09110 (the class); the exact search is ours.
+    Zhang and Bu, arXiv 2102.07211 and 2507.09110 (the class); the exact search is ours.
 
     Examples
     --------
