@@ -13,6 +13,7 @@ default. alpha is a share of alpha_max; paths have 100 alphas down to 0.01 (p > 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import os
 import subprocess
 import sys
@@ -348,6 +349,7 @@ print(f"| {{n}}, {{p}}, {{order}}, {{a}} | {{w}} | {{engine.part.m}} | {{8e-6 * 
 def resident(reset=False):
     """Peak resident bytes since the last reset (Linux); with ``reset``, resident bytes now."""
     if reset:
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
         Path("/proc/self/clear_refs").write_text("5")
     field = "VmRSS" if reset else "VmHWM"
     line = next(x for x in Path("/proc/self/status").read_text().splitlines() if x.startswith(field))

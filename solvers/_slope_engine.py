@@ -158,6 +158,8 @@ class Engine:
             previous = None
             if new.size:
                 self._add(new)
+            if isinstance(self.store, GramStore):
+                return self._solve_gram(lam, cum, goal, max_rounds, settled=settled)
             target = 0.7 * goal if settled or new.size == 0 else max(inner, 0.1 * gap)
             before = self.rounds
             self._inner(lam, cum, target, max_rounds, near=near, settled=settled)
@@ -184,7 +186,8 @@ class Engine:
         along a path: the cheaper one so far is taken, the other is tried now and then, at limited cost.
         """
         if self._giant():
-            forms.pursue(self, lam, cum, target, max_rounds, settled=settled)
+            if not forms.pursue(self, lam, cum, target, max_rounds, settled=settled):
+                forms.sweeps(self, lam, cum, target, max_rounds)
             return
         if not near or self.part.m > forms.MAX_NEWTON:
             forms.sweeps(self, lam, cum, target, max_rounds)
@@ -200,8 +203,8 @@ class Engine:
         before = self.cost
         if self.pursuing:
             budget = 4.0 * self.spent[0] if settled and self.spent[0] > 1e-8 else np.inf
-            forms.pursue(self, lam, cum, target, max_rounds, settled=settled, budget=budget)
-            if self.cost - before > budget or self.part.m > forms.MAX_NEWTON:
+            steady = forms.pursue(self, lam, cum, target, max_rounds, settled=settled, budget=budget)
+            if not steady or self.cost - before > budget or self.part.m > forms.MAX_NEWTON:
                 forms.sweeps(self, lam, cum, target, max_rounds)
         else:
             forms.sweeps(self, lam, cum, target, max_rounds, settled=settled)
@@ -229,7 +232,9 @@ class Engine:
         key = np.empty(self.design.p)
         k = survivors(self.g, bound, index, key)
         index, key = index[:k], key[:k]
-        most = max(50, self.part.nonzero // 2 if previous is not None else self.part.nonzero)
+        # a small X is taken in at once
+        least = 256 if self.design.n * self.design.p <= 50_000 else 50
+        most = max(least, self.part.nonzero // 2 if previous is not None else self.part.nonzero)
         if previous is not None:
             if k > self.part.nonzero + most:
                 strongest = np.argpartition(-key, self.part.nonzero + most)[: self.part.nonzero + most]
@@ -264,6 +269,13 @@ class Engine:
         """Put features into the working set; move to the whole of X, or drop old zeros, where that is due."""
         store = self.store
         w = store.w + features.size
+        n, p = self.design.n, self.design.p
+        if not self.fixed and not self.design.sparse and n >= 3 * p and p <= 3000 and 3 * w > p:
+            # copies of most of X would cost more than its Gram matrix
+            self.store = GramStore(self.design, self.q)
+            self.form = "gram"
+            self.part = self.part.moved(p, store.ids[: store.w])
+            return
         if not self.fixed and not self.design.sparse and w > max(4 * self.design.n, self.design.p // 3, 2000):
             slot_of = store.ids[: store.w]
             self.store = WholeStore(self.design, self.q)

@@ -86,8 +86,16 @@ def sweeps(
     before = best = np.inf
     last = ""
     idle = 0
+    kept = part
     while True:
         gap, value = view.gap(lam, cum)
+        if last == "newton" and not value <= before + 1e-10 * engine.energy:
+            # rounding made an ill-conditioned step climb: back, and less of them
+            part.take(kept)
+            view.refresh()
+            gap, value = view.gap(lam, cum)
+            patience = 20.0
+            last = ""
         if last == "newton":
             # as often as it brings more than the epochs since the last one
             patience = min(max(patience / 1.5 if before - value > fallen else patience * 1.5, 0.3), 20.0)
@@ -102,6 +110,7 @@ def sweeps(
         m = part.m
         step = newton_cost(view, part.nonzero, m)
         if m and m <= MAX_NEWTON and spent >= patience * step:
+            kept = part.copy()
             H, grad = view.reduce(None)
             reduced = Reduced(part, H, grad, lam, cum, engine.design.n)
             reduced.newton()
@@ -200,7 +209,7 @@ def pursue(
     *,
     settled: bool,
     budget: float = np.inf,
-) -> None:
+) -> bool:
     """Solve the reduced problem of the pattern by Newton steps, split where the pull is largest, repeat.
 
     Parameters
@@ -209,6 +218,11 @@ def pursue(
         The pattern is that of a nearby penalty: solve on it before the first split.
     budget : float
         Give up when the model's cost exceeds it.
+
+    Returns
+    -------
+    bool
+        False where rounding made an ill-conditioned step climb; it is taken back.
     """
     part = engine.part
     view = View(engine, sums=_sums_pay(engine))
@@ -217,12 +231,18 @@ def pursue(
     skip = settled and part.m > 0
     w = view.w
     end = engine.cost + budget
+    kept, before = part, np.inf
     while True:
-        gap, _ = view.gap(lam, cum)
+        gap, value = view.gap(lam, cum)
+        if not value <= before + 1e-10 * engine.energy:
+            part.take(kept)
+            return False
+        before = value
         idle = 0 if gap < 0.9 * best else idle + 1
         best = min(best, gap)
         if gap <= goal or engine.rounds >= max_rounds or idle > 20 or engine.cost > end:
-            return
+            return True
+        kept = part.copy()
         origin: Index | None = None
         if not skip:
             start, value = np.zeros(w + 2, dtype=np.int64), np.zeros(w + 2)
@@ -244,7 +264,7 @@ def pursue(
             )
             part.start, part.value, part.m = start, value, m
         if part.m == 0 or part.m > MAX_NEWTON:
-            return
+            return True
         H, grad = view.reduce(origin)
         reduced = Reduced(part, H, grad, lam, cum, engine.design.n)
         engine.cost += newton_cost(view, part.nonzero, part.m) - step_cost(part.m, engine.design.n)

@@ -112,6 +112,16 @@ def gather(H: Floats, seq: Ints, live: int, out: Floats) -> None:
 
 
 @njit(cache=True)
+def restore(H: Floats, diagonal: Floats) -> None:
+    """Copy the upper triangle of H to the lower, and put the diagonal back."""
+    m = diagonal.size
+    for i in range(m):
+        for j in range(i):
+            H[i, j] = H[j, i]
+        H[i, i] = diagonal[i]
+
+
+@njit(cache=True)
 def merge(H: Floats, grad: Floats, m: int, gone: int, kept: int, r: float) -> None:
     """Fold slot ``gone`` into ``kept`` with relative sign r: rows, columns, pull."""
     for x in range(m):

@@ -37,6 +37,19 @@ class Partition:
         """Number of nonzero coefficients."""
         return int(self.start[self.m])
 
+    def copy(self) -> Partition:
+        """Return an independent copy."""
+        new = Partition.__new__(Partition)
+        new.w, new.m = self.w, self.m
+        new.order, new.start = self.order.copy(), self.start.copy()
+        new.value, new.sign = self.value.copy(), self.sign.copy()
+        return new
+
+    def take(self, other: Partition) -> None:
+        """Become what ``other`` is."""
+        self.m = other.m
+        self.order, self.start, self.value, self.sign = other.order, other.start, other.value, other.sign
+
     def grown(self, w: int) -> Partition:
         """Return the partition with further zero slots."""
         new = Partition(w)
@@ -111,7 +124,7 @@ def _room(array: NDArray[np.generic], rows: int) -> NDArray[np.generic]:
     """Return the array with room for ``rows`` rows, its content first."""
     if array.shape[0] >= rows:
         return array
-    new = np.empty((rows + rows // 4 + 16, *array.shape[1:]), dtype=array.dtype)
+    new = np.empty((rows + rows // 8 + 16, *array.shape[1:]), dtype=array.dtype)
     new[: array.shape[0]] = array
     return new
 
@@ -129,13 +142,18 @@ class DenseStore(Store):
         self.ids = np.empty(0, dtype=np.int64)
         self.q = np.empty(0)
         self.norm2 = np.empty(0)
-        self.G = np.empty((0, 0))
+        self.G = _NO_MATRIX
+        self.flat = np.empty(0)
         self.filled = 0
 
     def add(self, features: Index, q: Vector) -> None:
         """Append columns."""
         old, self.w = self.w, self.w + features.size
-        self.table = _room(self.table, self.w)  # type: ignore[assignment]
+        if self.table.shape[0] < self.w:
+            # in place, where the system can: the table is never held twice
+            self.data = _NO_VECTOR
+            room = self.w // 16 + 8 if old else 0
+            self.table.resize((self.w + room, self.n), refcheck=False)
         self.design.columns(features, self.table[old : self.w])
         new = self.table[old : self.w]
         norm2 = np.einsum("ij,ij->i", new, new)
@@ -153,18 +171,22 @@ class DenseStore(Store):
         old, w = self.filled, self.w
         if old == w:
             return
-        if self.G.shape[0] < w:
-            size = w + w // 4 + 16
-            G = np.empty((size, size))
-            G[:old, :old] = self.G[:old, :old]
-            self.G = G
-        if old == 0:
-            self.G[:w, :w] = self.table[:w] @ self.table[:w].T
-        else:
-            block = self.table[old:w] @ self.table[:w].T
-            self.G[old:w, :w] = block
-            self.G[:old, old:w] = block[:, :old].T
+        if self.flat.size < w * w:
+            self._widen(w + (w // 16 + 8 if old else 0))
+        table = self.table[:w]
+        np.matmul(table[old:], table.T, out=self.G[old:w, :w])
+        self.G[:old, old:w] = self.G[old:w, :old].T
         self.filled = w
+
+    def _widen(self, size: int) -> None:
+        """Make room for ``size`` rows of the Gram matrix within its own memory: it is never held twice."""
+        old, filled = self.G.shape[0], self.filled
+        self.G = _NO_MATRIX
+        flat = self.flat
+        flat.resize(size * size, refcheck=False)
+        for i in range(filled - 1, 0, -1):
+            flat[i * size : i * size + filled] = flat[i * old : i * old + filled]
+        self.G = flat.reshape(size, size)
 
     def kept(self, slots: Index) -> DenseStore:
         """Return a store with some of the columns only."""
@@ -174,7 +196,9 @@ class DenseStore(Store):
         new.data = new.table.reshape(-1)
         new.ids, new.q, new.norm2 = self.ids[slots], self.q[slots], self.norm2[slots]
         if self.filled == self.w:
-            new.G = np.ascontiguousarray(self.G[np.ix_(slots, slots)])
+            new.flat = np.empty(new.w * new.w)
+            new.G = new.flat.reshape(new.w, new.w)
+            new.G[:] = self.G[np.ix_(slots, slots)]
             new.filled = new.w
         return new
 
@@ -184,7 +208,7 @@ class DenseStore(Store):
 
     def product(self, slots: Index, coef: Vector) -> Vector:
         """Linear combination of stored columns, shape (n,)."""
-        if slots.size * 2 > self.w:
+        if slots.size * 4 > self.w:
             full = np.zeros(self.w)
             full[slots] = coef
             return full @ self.table[: self.w]

@@ -205,26 +205,31 @@ class Reduced:
 
     def newton(self) -> bool:
         """One Newton step with its bending line search; True where the full step met nothing."""
-        F, factor = self._factor()
+        pull = self._pulls()
+        step = self._solve(pull)
         excess = self.live - self.rows
-        if factor is None and excess > max(4, self.live // 20):
+        if step is None and excess > max(4, self.live // 20):
             # far too many clusters: a damped step, whose many kinks merge them
-            pull = self._pulls()
+            F = self._living()
             damping = 1e-2 * float(F.diagonal().mean())
-            F.reshape(-1)[:: self.live + 1] += damping
-            step = solve_ridged(F, pull)
+            step = solve_ridged(F, pull, damping)
             if step is not None:
-                self._advance(pull - damping * step, step, np.inf, True)
+                # beyond the full step, as far as another cluster can be
+                reach = float(np.abs(self.c[self.seq[: self.live]]).max())
+                limit = max(1.0, 4.0 * reach / max(float(np.abs(step).max()), 1e-300))
+                self._advance(pull - damping * step, step, limit, True)
             if self.live - self.rows < 0.75 * excess:
                 return False
-            F, factor = self._factor()
-        if factor is None:
-            self._leave_null_space(F)
+            step = None
+        if step is None:
+            self._leave_null_space()
             if self.live == 0:
                 return False
-            F, factor = self._factor()
-        pull = self._pulls()
-        step = solve_factored(factor, pull) if factor is not None else solve_ridged(F, pull)
+            pull = self._pulls()
+            step = self._solve(pull)
+            if step is None:
+                F = self._living()
+                step = solve_ridged(F, pull, 1e-11 * float(F.diagonal().mean()))
         if step is None:
             return False
         self._advance(pull, step, 1.0, True)
@@ -235,20 +240,31 @@ class Reduced:
         newton.pulls(self.grad, self.c, self.sizes, self.seq, self.rank, self.live, self.lam, self.cum, out)
         return out
 
-    def _factor(self) -> tuple[Vector, Vector | None]:
-        """Hessian of the living clusters, and its Cholesky factor unless it is singular to rounding."""
-        from scipy.linalg.lapack import dpotrf
+    def _living(self) -> Vector:
+        """Hessian of the living clusters, in the order of seq."""
+        F = np.empty((self.live, self.live))
+        newton.gather(self.H, self.seq, self.live, F)
+        return F
+
+    def _solve(self, pull: Vector) -> Vector | None:
+        """Newton's direction; None where the Hessian is singular to rounding.
+
+        Before anything merged, the factor goes into the lower triangle of H, restored from the upper one.
+        """
+        from scipy.linalg.lapack import dpotrf, dpotrs
 
         live = self.live
-        F = np.empty((live, live))
-        newton.gather(self.H, self.seq, live, F)
-        diagonal = F.diagonal()
-        if not (diagonal > 0.0).all():
-            return F, None
-        factor, info = dpotrf(F.T, lower=0, clean=0)
-        if info != 0 or (factor.diagonal() ** 2 <= 1e-12 * live * diagonal).any():
-            return F, None
-        return F, factor
+        whole = live == self.m and bool((self.seq[:live] == np.arange(live)).all())
+        F = self.H if whole else self._living()
+        diagonal = F.diagonal().copy()
+        step: Vector | None = None
+        if (diagonal > 0.0).all():
+            factor, info = dpotrf(F.T, lower=0, overwrite_a=1, clean=0)
+            if info == 0 and (factor.diagonal() ** 2 > 1e-12 * live * diagonal).all():
+                step = np.asarray(dpotrs(factor, pull, lower=0)[0])
+            if whole:
+                newton.restore(self.H, diagonal)
+        return step if step is not None and np.isfinite(step).all() else None
 
     def _advance(self, pull: Vector, step: Vector, limit: float, bend: bool) -> None:
         self.live = newton.advance(
@@ -272,15 +288,17 @@ class Reduced:
             self.progress,
         )
 
-    def _leave_null_space(self, F: Vector) -> None:
+    def _leave_null_space(self) -> None:
         """Merge clusters along directions that the loss does not see, which would dominate Newton's."""
         from scipy.linalg.lapack import dpstrf, dtrtrs
 
         live = self.live
+        F = self._living()
         diagonal = F.diagonal()
         size = np.where(diagonal > 0.0, np.sqrt(np.maximum(diagonal, 1e-300)), 1.0)
-        scaled = F / size / size[:, None]
-        factor, pivots, rank, _ = dpstrf(scaled.T, lower=0, tol=1e-11 * live, overwrite_a=1)
+        F /= size
+        F /= size[:, None]
+        factor, pivots, rank, _ = dpstrf(F.T, lower=0, tol=1e-11 * live, overwrite_a=1)
         if rank == live:
             return
         order = pivots.astype(np.int64) - 1
@@ -310,26 +328,18 @@ class Reduced:
         )
 
 
-def solve_factored(factor: Vector, right: Vector) -> Vector | None:
-    """Solve with a Cholesky factor from LAPACK."""
-    from scipy.linalg.lapack import dpotrs
-
-    x, _ = dpotrs(factor, right, lower=0)
-    return np.asarray(x) if np.isfinite(x).all() else None
-
-
-def solve_ridged(F: Vector, right: Vector) -> Vector | None:
-    """Solve F x = right for a symmetric F that stays singular; None where it is hopeless."""
-    from scipy.linalg.lapack import dpotrf
+def solve_ridged(F: Vector, right: Vector, ridge: float) -> Vector | None:
+    """Solve (F + ridge I) x = right, with a larger ridge where that is needed; None where it is hopeless."""
+    from scipy.linalg.lapack import dpotrf, dpotrs
 
     m = right.size
     diagonal = F.diagonal().copy()
-    ridge = 1e-11 * float(diagonal.mean())
     for _ in range(4):
         A = F.copy()
         A.reshape(-1)[:: m + 1] = diagonal + ridge
         factor, info = dpotrf(A.T, lower=0, overwrite_a=1, clean=0)
         if info == 0:
-            return solve_factored(factor, right)
+            x = np.asarray(dpotrs(factor, right, lower=0)[0])
+            return x if np.isfinite(x).all() else None
         ridge = max(ridge * 1e3, 1e-300)
     return None

@@ -17,7 +17,7 @@ from convexlaw.solvers import _slope_kernels as kernels
 from convexlaw.solvers._slope_problem import Problem
 from convexlaw.solvers._slope_split_kernels import split
 from convexlaw.solvers._slope_store import DenseStore
-from convexlaw.solvers._slope_view import Reduced, solve_factored
+from convexlaw.solvers._slope_view import Reduced, solve_ridged
 from convexlaw.theory.sorted_l1 import bh_sequence, dual_sorted_l1_norm
 
 
@@ -189,16 +189,18 @@ def test_duplicated_columns_and_more_clusters_than_rows() -> None:
         assert model.n_clusters_ <= 12
 
 
-def test_triangular_solves_match_numpy() -> None:
-    from scipy.linalg.lapack import dpotrf
-
-    rng = np.random.default_rng(0)
-    A = rng.normal(size=(30, 20))
-    H = A.T @ A
-    factor, info = dpotrf(H.T, lower=0, clean=0)
-    right = rng.normal(size=20)
-    assert info == 0
-    np.testing.assert_allclose(solve_factored(factor, right), np.linalg.solve(H, right), rtol=1e-9)
+def test_newton_directions_match_numpy_and_leave_the_hessian_alone() -> None:
+    for seed in range(5):
+        reduced, H, d, lam = _reduced(seed, 12)
+        right = np.random.default_rng(seed).normal(size=12)
+        np.testing.assert_allclose(reduced._solve(right), np.linalg.solve(H, right), rtol=1e-9)
+        np.testing.assert_array_equal(reduced.H, H)
+        np.testing.assert_allclose(solve_ridged(H, right, 0.1), np.linalg.solve(H + 0.1 * np.eye(12), right))
+        singular = np.ones((12, 12))
+        reduced.H[:] = singular
+        assert reduced._solve(right) is None
+        np.testing.assert_array_equal(reduced.H, singular)
+        del d, lam
 
 
 def test_one_compiled_version_of_every_kernel() -> None:
@@ -356,3 +358,21 @@ def test_weighted_quadratics_are_open_to_other_losses() -> None:
     eta: Any = X @ coef + b0
     value = np.mean(np.logaddexp(0, eta) - label * eta) + np.sort(np.abs(coef))[::-1] @ lam
     assert value <= problem.value + 1e-9
+
+
+@pytest.mark.parametrize("solver", ["working_gram", "residual", "columns"])
+def test_ill_conditioned_steps_do_not_climb(solver: str) -> None:
+    # means of 1000 left in, equal columns, rows without weight: condition numbers beyond 1e16
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        n, p = 33, 32
+        X = rng.normal(size=(n, p)) + 1e3
+        X[:, :4] = X[:, 4:8] * np.array([1.0, -1.0, 2.0, 1.0])
+        y = X[:, :3].sum(axis=1) + rng.normal(size=n)
+        weights = rng.integers(0, 3, n).astype(float)
+        weights[0] = 1.0
+        lam = np.linspace(2.0, 1.0, p)
+        model = Slope(lam=lam, alpha=0.1, fit_intercept=False, solver=solver).fit(X, y, sample_weight=weights)
+        assert model.converged_
+        gap = sorted_l1_dual_gap(X, y, model.coef_, 0.0, 0.1, lam, fit_intercept=False, sample_weight=weights)
+        assert gap <= 1.1e-6 * model.null_objective_
