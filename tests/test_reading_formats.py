@@ -106,6 +106,7 @@ WRITERS: dict[str, Callable[[], bytes]] = {
     "blank lines": lambda: text().replace("\n", "\n\n").encode(),
     "trailing delimiters": lambda: text().replace("\n", ",\n").encode(),
     "blanks around cells": lambda: text().replace(",", " , ").encode(),
+    "blanks around names": lambda: text().replace("step,loss,lr", " step , loss , lr ", 1).encode(),
 }
 
 
@@ -443,3 +444,9 @@ def test_the_frame_is_the_readers_own(kind: str, tmp_path: Path) -> None:
     assert read.frame.loc[0, ["lr", "loss"]].tolist() == [5.0, 5.0]
     pd.testing.assert_frame_equal(given, rows())
     np.testing.assert_array_equal(read.dense_lr(read.runs[0]), before)
+
+
+def test_a_header_of_two_names_with_blanks_is_parted_by_its_comma(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(" trainer/global_step , train/loss \n0,3\n1,2\n")
+    assert read_runs(path).curve("log")[1].tolist() == [3.0, 2.0]

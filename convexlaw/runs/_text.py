@@ -76,8 +76,10 @@ def sniff(text: str) -> Dialect | None:
     for delimiter in (",", ";", "\t", "|", " "):
         header = cells_of(body[0], delimiter)
         known = sum(metric_role(h) is not None or " - " in h for h in header)
-        if len(header) < 2 or (delimiter == " " and known < 2):
-            continue
+        if len(header) < 2 or (
+            delimiter == " " and (known < 2 or (best is not None and best[0][0] >= known))
+        ):
+            continue  # blanks part a header only where nothing else does
         if best is None or (known, len(header)) > best[0]:
             best = (known, len(header)), delimiter, header
     if best is None or (not best[0][0] and any(h.count(" ") > 3 for h in best[2])):
