@@ -233,11 +233,11 @@ def pursue(
     end = engine.cost + budget
     kept, before = part, np.inf
     while True:
-        gap, value = view.gap(lam, cum)
-        if not value <= before + 1e-10 * engine.energy:
+        gap, objective = view.gap(lam, cum)
+        if not objective <= before + 1e-10 * engine.energy:
             part.take(kept)
             return False
-        before = value
+        before = objective
         idle = 0 if gap < 0.9 * best else idle + 1
         best = min(best, gap)
         if gap <= goal or engine.rounds >= max_rounds or idle > 20 or engine.cost > end:
