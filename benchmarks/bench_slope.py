@@ -13,19 +13,19 @@ default. alpha is a share of alpha_max; paths have 100 alphas down to 0.01 (p > 
 from __future__ import annotations
 
 import argparse
-import ctypes
 import os
 import subprocess
 import sys
 import time
+import tracemalloc
 import warnings
-from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import ndtri
 
 from convexlaw import Slope, slope_path
+from convexlaw.solvers._slope_problem import Problem
 from convexlaw.solvers.prox import prox_sorted_l1
 
 ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")}
@@ -325,47 +325,24 @@ def process(options):
     print(f"| first fit after the import, compiled code from the cache | {least(fit):.3f} |", flush=True)
 
 
-MEMORY = """
-import sys, numpy as np
-sys.path.insert(0, {folder!r})
-from bench_slope import GOAL, make, resident
-from convexlaw.solvers._slope_problem import Problem
-n, p, order, a = {case!r}
-X, y = make(n, p, 0.0)
-X = np.asarray(X, order=order)
-small = Problem(X[:50, :60].copy(), y[:50])
-for share in (0.1, 0.01):
-    alpha = share * small.alpha_max()
-    small.engine().solve(alpha * small.lam, alpha * small.cum, GOAL * small.null, 10**6)
-alpha = a * Problem(X, y).alpha_max()
-before = resident(reset=True)
-problem = Problem(X, y)
-engine = problem.engine()
-engine.solve(alpha * problem.lam, alpha * problem.cum, GOAL * problem.null, 10**6)
-w = engine.store.w
-print(f"| {{n}}, {{p}}, {{order}}, {{a}} | {{w}} | {{engine.part.m}} | {{8e-6 * (n + w) * w:.1f}} | "
-      f"{{(resident() - before) / 1e6:.1f}} | {{X.nbytes / 1e6:.0f}} |")
-"""
-
-
-def resident(reset=False):
-    """Peak resident bytes since the last reset (Linux); with ``reset``, resident bytes now."""
-    if reset:
-        ctypes.CDLL("libc.so.6").malloc_trim(0)
-        Path("/proc/self/clear_refs").write_text("5")
-    field = "VmRSS" if reset else "VmHWM"
-    line = next(x for x in Path("/proc/self/status").read_text().splitlines() if x.startswith(field))
-    return 1024 * int(line.split()[1])
-
-
 def memory(options):
-    print("\n| n, p, order, alpha | w | clusters m | 8 (n + w) w MB | peak MB beyond X, measured | X MB |")
-    print("|---|---|---|---|---|---|")
+    """Most that numpy holds at a time while one problem is read, solved and certified."""
+    print("\n| n, p, order, alpha | w | clusters m | 8 (n + w) w MB | 8 m^2 MB | held beyond X, MB | X MB |")
+    print("|---|---|---|---|---|---|---|")
     cases = [(200, 20000, "F", 0.1), (200, 20000, "C", 0.02), (20000, 200, "C", 0.1), (1000, 1000, "F", 0.02)]
-    for case in cases[:1] if options.quick else cases:
-        code = MEMORY.format(folder=str(Path(__file__).parent), case=case)
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
-        print(done.stdout.strip(), flush=True)
+    for n, p, order, a in cases[:1] if options.quick else cases:
+        X, y = make(n, p, 0.0)
+        X = np.asarray(X, order=order)
+        alpha = a * Problem(X, y).alpha_max()
+        tracemalloc.start()
+        problem = Problem(X, y)
+        engine = problem.engine()
+        engine.solve(alpha * problem.lam, alpha * problem.cum, GOAL * problem.null, 10**6)
+        used = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        w, m = engine.store.w, engine.part.m
+        sizes = f"{8e-6 * (n + w) * w:.1f} | {8e-6 * m * m:.1f} | {used / 1e6:.1f} | {X.nbytes / 1e6:.0f}"
+        print(f"| {n}, {p}, {order}, {a} | {w} | {m} | {sizes} |", flush=True)
 
 
 def main():
