@@ -41,11 +41,11 @@ class _SlopeBase(RegressorMixin, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    def _problem(self, X: Any, y: Any, sample_weight: Any) -> Problem:
+    def _data(self, X: Any, y: Any) -> tuple[Any, Any, list[Any] | None]:
+        """Check X and y as scikit-learn asks: matrix, response, names of the columns."""
         from sklearn.utils.validation import validate_data
 
         from convexlaw.solvers._slope_input import as_matrix, column_names
-        from convexlaw.solvers._slope_problem import Problem
 
         names = column_names(X)
         if names is not None or np.asarray(X).dtype.kind in "OUS":
@@ -60,23 +60,29 @@ class _SlopeBase(RegressorMixin, BaseEstimator):
             y_numeric=True,
             multi_output=False,
         )
+        return as_matrix(X), y, names
+
+    def _options(self) -> dict[str, Any]:
+        """Keywords of a problem that do not depend on the penalty."""
         if not isinstance(self.max_iter, Integral) or isinstance(self.max_iter, bool):
             raise ConvexlawError(f"max_iter = {self.max_iter!r}: a whole number is needed")
         if not isinstance(self.tol, Real):
             raise ConvexlawError(f"tol = {self.tol!r}: a number is needed")
-        return Problem(
-            as_matrix(X),
-            y,
-            fit_intercept=self.fit_intercept,
-            centering=self.centering,
-            scaling=self.scaling,
-            sample_weight=sample_weight,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            solver=self.solver,
-            names=names,
-            **self._penalty(X.shape[1]),
-        )
+        return {
+            "fit_intercept": self.fit_intercept,
+            "centering": self.centering,
+            "scaling": self.scaling,
+            "tol": self.tol,
+            "max_iter": self.max_iter,
+            "solver": self.solver,
+        }
+
+    def _problem(self, X: Any, y: Any, sample_weight: Any) -> Problem:
+        from convexlaw.solvers._slope_problem import Problem
+
+        matrix, y, names = self._data(X, y)
+        options = self._options() | self._penalty(matrix.shape[1])
+        return Problem(matrix, y, sample_weight=sample_weight, names=names, **options)
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
         """Fit the model.
