@@ -21,7 +21,7 @@ class NotNumericError(ConvexlawError, TypeError):
     """A value that is no number at all; a TypeError too, as scikit-learn's conventions ask."""
 
 
-def _rows(found: NDArray[np.int64]) -> str:
+def row_list(found: NDArray[np.int64]) -> str:
     shown = ", ".join(str(i) for i in found[:5])
     more = f", ... ({found.size} in all)" if found.size > 5 else ""
     return f"row{'s' if found.size > 1 else ''} {shown}{more}"
@@ -73,10 +73,12 @@ def _converted(array: NDArray[Any], names: Sequence[Any] | None) -> Vector:
             bad = np.array([i for i, v in enumerate(array[:, j]) if not _is_number(v)], dtype=np.int64)
             if bad.size:
                 value = array[bad[0], j]
+                if value is None or type(value).__name__ == "NAType":
+                    _refuse(np.nan, j, bad, names)
                 kind = ConvexlawError if isinstance(value, str) else NotNumericError
                 raise kind(
-                    f"X: {_label(j, names)} is not numeric: {value!r} in {_rows(bad)} "
-                    "(argument must be a string or a real number); encode it or drop the column"
+                    f"X: {_label(j, names)} is not numeric: {value!r} in {row_list(bad)} "
+                    "(argument must be a string or a real number); encode it, drop the column, or use from_formula"
                 )
     raise ConvexlawError("X is not numeric; pass an array of numbers")
 
@@ -116,7 +118,7 @@ def refuse_non_finite(X: Any, names: Sequence[Any] | None) -> None:
 def _refuse(value: float, j: int, rows: NDArray[np.int64], names: Sequence[Any] | None) -> None:
     what = "NaN" if np.isnan(value) else "infinity (inf)"
     raise ConvexlawError(
-        f"Input X contains {what}: {_label(j, names)}, {_rows(rows)}; drop these rows or fill the values in"
+        f"Input X contains {what}: {_label(j, names)}, {row_list(rows)}; drop these rows or fill the values in"
     )
 
 
@@ -140,7 +142,7 @@ def as_response(y: Any, n: int) -> Vector:
         )
     bad = np.flatnonzero(~np.isfinite(array))
     if bad.size:
-        raise ConvexlawError(f"Input y contains {array[bad[0]]} in {_rows(bad)}; drop these rows")
+        raise ConvexlawError(f"Input y contains {array[bad[0]]} in {row_list(bad)}; drop these rows")
     return np.ascontiguousarray(array)
 
 
@@ -164,7 +166,7 @@ def as_weights(sample_weight: Any, n: int) -> Vector:
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if bad.size:
         raise ConvexlawError(
-            f"sample_weight = {weights[bad[0]]:g} in {_rows(bad)}: weights must be finite and >= 0"
+            f"sample_weight = {weights[bad[0]]:g} in {row_list(bad)}: weights must be finite and >= 0"
         )
     if not weights.any():
         raise ConvexlawError("sample_weight is zero in every row: at least one must be positive")
