@@ -92,17 +92,20 @@ def column_means(X: Any, weights: Vector, plain: bool) -> tuple[Vector, float]:
     return means, far
 
 
-def constant_columns(X: Any) -> NDArray[np.int64]:
-    """Columns with a single value, which centring turns into rounding noise."""
-    n = X.shape[0]
+def constant_columns(X: Any, weights: Vector) -> NDArray[np.int64]:
+    """Columns with a single value in the rows that count, which centring turns into rounding noise."""
+    counting = np.flatnonzero(weights)
+    rows: Any = counting if 0 < counting.size < X.shape[0] else slice(None)
     if is_sparse(X):
+        X = X if isinstance(rows, slice) else X[rows]
         stored = np.diff(X.indptr) if by_column(X) else np.bincount(X.indices, minlength=X.shape[1])
-        full = np.flatnonzero(stored == n)
+        full = np.flatnonzero(stored == X.shape[0])
         found = [j for j in full if np.ptp(X[:, [j]].toarray()) == 0]
     else:
-        sample = X[:: max(1, n // 6)]
+        some = counting[:: max(1, counting.size // 6)] if counting.size else [0]
+        sample = X[some]
         same = np.flatnonzero((sample == sample[0]).all(axis=0))
-        found = [j for j in same if (X[:, j] == X[0, j]).all()]
+        found = [j for j in same if (X[rows, j] == sample[0, j]).all()]
     return np.asarray(found, dtype=np.int64)
 
 
@@ -179,7 +182,7 @@ def column_scales(X: Any, scaling: str, counts: Vector) -> Vector | None:
         if is_sparse(X):
             out += counts.sum() * center**2
         out = np.sqrt(np.maximum(out, 0.0) / counts.sum())
-        out[constant_columns(X)] = 0.0
+        out[constant_columns(X, counts)] = 0.0
     elif scaling == "l2":
         out = np.sqrt(out)
     out[out == 0.0] = 1.0

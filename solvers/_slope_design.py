@@ -64,7 +64,7 @@ class Design:
             self.shift, far = column_means(X, weights, self.plain)
         elif center is not None:
             far = np.inf
-        self.flat = constant_columns(X) if self.shift is not None else np.zeros(0, np.int64)
+        self.flat = constant_columns(X, weights) if self.shift is not None else np.zeros(0, np.int64)
         if far * 1e-15 > 1e-2 * tol and not self.sparse:
             self.plain = False
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +64,11 @@ class Problem:
     lam : array_like, shape (p,), optional
         Explicit penalty sequence; without it ``lambda_type`` and its parameters make one.
     sample_weight : array_like, shape (n,), optional
+
+    Attributes
+    ----------
+    gram : ndarray, shape (p, p), optional
+        Gram matrix of the design where it is known, for the form "gram".
     """
 
     def __init__(
@@ -97,12 +103,9 @@ class Problem:
         self.tol, self.max_iter, self.solver = float(tol), int(max_iter), solver
         response = as_response(y, self.n)
         counts = as_weights(sample_weight, self.n)
-        if lam is None:
-            rows = int(np.count_nonzero(counts))
-            self.lam = penalty_sequence(lambda_type, self.p, q=q, theta1=theta1, theta2=theta2, n=rows)
-        else:
-            self.lam = check_sequence(lam, self.p)
-        self.cum = cumulative(self.lam)
+        self.rows = int(np.count_nonzero(counts))
+        self.gram: Vector | None = None
+        self._penalise(lam, lambda_type, q, theta1, theta2)
         self.fit_intercept = bool(fit_intercept)
         weights = counts / counts.sum()
         with np.errstate(all="ignore"):
@@ -137,6 +140,27 @@ class Problem:
         self.target = target
         self.pull = pull
 
+    def _penalise(self, lam: Any, lambda_type: str, q: float, theta1: float, theta2: float) -> None:
+        if lam is None:
+            self.lam = penalty_sequence(lambda_type, self.p, q=q, theta1=theta1, theta2=theta2, n=self.rows)
+        else:
+            self.lam = check_sequence(lam, self.p)
+        self.cum = cumulative(self.lam)
+
+    def with_penalty(
+        self,
+        *,
+        lam: Any = None,
+        lambda_type: str = "bh",
+        q: float = 0.1,
+        theta1: float = 1.0,
+        theta2: float = 0.5,
+    ) -> Problem:
+        """Return the problem with another penalty sequence on the same data, which are shared."""
+        new = copy.copy(self)
+        new._penalise(lam, lambda_type, q, theta1, theta2)
+        return new
+
     @property
     def null(self) -> float:
         """Objective of the zero coefficients."""
@@ -151,7 +175,7 @@ class Problem:
     def engine(self, n_penalties: int = 1, form: str | None = None) -> Engine:
         """Return a solver for this problem."""
         form = self.solver if form is None else form
-        return Engine(self.design, self.target, self.pull, form=form, n_penalties=n_penalties)
+        return Engine(self.design, self.target, self.pull, form=form, n_penalties=n_penalties, gram=self.gram)
 
     def intercept(self, coef: Vector) -> float:
         """Intercept that belongs to coefficients of the given X."""

@@ -268,20 +268,45 @@ def slope_path(
         solver=solver,
         names=names,
     )
+    limits = (tol_dev_ratio, tol_dev_change, max_clusters)
+    return path_of(problem, alphas, n_alphas, alpha_min_ratio, limits, progress)
+
+
+def path_of(
+    problem: Problem,
+    alphas: ArrayLike | None,
+    n_alphas: int,
+    alpha_min_ratio: float | None,
+    limits: tuple[float, float, int | None] = (0.999, 1e-5, None),
+    progress: bool | None = None,
+) -> SlopePath:
+    """Solve the path of a problem that is set up.
+
+    Parameters
+    ----------
+    problem : Problem
+    alphas, n_alphas, alpha_min_ratio, progress
+        As in :func:`slope_path`.
+    limits : tuple
+        ``tol_dev_ratio, tol_dev_change, max_clusters``, for the automatic grid.
+
+    Returns
+    -------
+    SlopePath
+    """
     automatic = alphas is None
     grid = alpha_grid(problem, n_alphas, alpha_min_ratio) if alphas is None else _check_alphas(alphas)
     order = np.argsort(-grid, kind="stable")
-    limits = (tol_dev_ratio, tol_dev_change, max_clusters) if automatic else None
-    run = PathRun(problem, grid[order], limits, progress)
+    run = PathRun(problem, grid[order], limits if automatic else None, progress)
     back = np.argsort(order, kind="stable")[: grid.size] if not automatic else np.arange(run.done)
     short = np.flatnonzero(~run.converged)
     if short.size:
         worst = float((run.gaps[short] / problem.null).max())
         warnings.warn(
             f"{short.size} of {run.done} alphas stopped at a duality gap of up to {worst:.2e} P(0), "
-            f"above tol = {tol:g}: raise max_iter, or tol",
+            f"above tol = {problem.tol:g}: raise max_iter, or tol",
             ConvergenceWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
     return SlopePath(
         alphas=grid[order][: run.done][back],
@@ -297,7 +322,7 @@ def slope_path(
         null=problem.null,
         tol=problem.tol,
         stopped=run.stopped,
-        feature_names=tuple(map(str, names)) if names is not None else (),
+        feature_names=tuple(map(str, problem.names)) if problem.names is not None else (),
     )
 
 
