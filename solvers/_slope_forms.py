@@ -56,10 +56,15 @@ def choose(n: int, p: int, sparse: bool, n_penalties: int) -> str:
     -------
     str
     """
-    passes = 7.0 + 1.3 * (n_penalties - 1)
-    if not sparse and n >= 3 * p and p <= 3000 and n * p * p * _BLAS < passes * n * p * _STREAM:
+    if not sparse and gram_pays(n, p, n, n_penalties):
         return "gram"
     return "residual" if sparse else "working_gram"
+
+
+def gram_pays(n: int, p: int, rows: float, n_penalties: int) -> bool:
+    """Whether a full Gram matrix, made from ``rows`` rows, costs less than the passes over X that it saves."""
+    passes = 7.0 + 1.3 * (n_penalties - 1)
+    return n >= 3 * p and p <= 3000 and rows * p * p * _BLAS < passes * n * p * _STREAM
 
 
 def partition(b: Vector) -> Partition:
