@@ -12,6 +12,7 @@ import numpy as np
 
 from convexlaw._files import replacing
 from convexlaw.errors import ConvexlawError
+from convexlaw.simulations._batch_text import parse_batch_sizes
 from convexlaw.simulations.corpus import Corpus, load_corpus
 from convexlaw.simulations.models import MlpConfig, ModelConfig, TransformerConfig
 from convexlaw.simulations.train import TrainOptions, train
@@ -37,21 +38,25 @@ class RunSpec:
         Stem of its files.
     schedule : str
         Schedule text.
-    batch_size : int
-        Sequences of an update.
+    batch_size : int or str
+        Sequences of an update, or a batch schedule as text (:func:`convexlaw.simulations.train.train`).
     model, options : TransformerConfig or MlpConfig, TrainOptions
         As in :func:`convexlaw.simulations.train.train`.
     """
 
     name: str
     schedule: str
-    batch_size: int = 32
+    batch_size: int | str = 32
     model: ModelConfig = field(default_factory=TransformerConfig)
     options: TrainOptions = field(default_factory=TrainOptions)
 
     def lr(self) -> NDArray[np.float64]:
         """Learning rate of every update, shape (T,)."""
         return schedules.parse(self.schedule)
+
+    def batches(self) -> NDArray[np.int64]:
+        """Sequences of every update, shape (T,)."""
+        return parse_batch_sizes(str(self.batch_size), self.lr())
 
     def command(self, every: int = 1) -> str:
         """Give the command that makes this run alone.
@@ -62,7 +67,9 @@ class RunSpec:
         'convexlaw train --schedule linear:steps=9,peak=1e-3 --seed 3 --log-every 2 --out a.csv'
         """
         words = ["convexlaw", "train", "--schedule", self.schedule]
-        if self.batch_size != 32:
+        if isinstance(self.batch_size, str):
+            words += ["--batch-schedule", self.batch_size]
+        elif self.batch_size != 32:
             words += ["--batch-size", str(self.batch_size)]
         if isinstance(self.model, MlpConfig):
             words += ["--model", "mlp"]
@@ -138,8 +145,8 @@ DEMO_RUNS = _demo_runs()
 def branches(specs: Sequence[RunSpec]) -> dict[str, tuple[str, int]]:
     """Find what the runs share: for each run the earlier one it can branch from, and the step.
 
-    Runs of the same model, options and batch size whose learning rates agree up to some step are the same run
-    up to there, bit for bit.
+    Runs of the same model and options whose learning rates and batch sizes agree up to some step are the same
+    run up to there, bit for bit.
 
     Parameters
     ----------
@@ -161,16 +168,18 @@ def branches(specs: Sequence[RunSpec]) -> dict[str, tuple[str, int]]:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ConvexlawError(f"run name {twice[0]!r} is given twice: names of a sweep are unique")
-    rates = [spec.lr() for spec in specs]
+    rates, batches = [spec.lr() for spec in specs], [spec.batches() for spec in specs]
     found = {}
     for i, spec in enumerate(specs):
         best = (0, "")
         for j in range(i):
             other = specs[j]
-            if (other.batch_size, other.model, other.options) != (spec.batch_size, spec.model, spec.options):
+            if (other.model, other.options) != (spec.model, spec.options):
                 continue
             length = min(len(rates[i]) - 1, len(rates[j]))  # the last step has an evaluation of its own
-            differs = np.flatnonzero(rates[i][:length] != rates[j][:length])
+            differs = np.flatnonzero(
+                (rates[i][:length] != rates[j][:length]) | (batches[i][:length] != batches[j][:length])
+            )
             shared = int(differs[0]) if differs.size else length
             if shared > best[0]:
                 best = (shared, other.name)

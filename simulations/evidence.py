@@ -1,0 +1,226 @@
+"""The training runs behind the documentation's evidence page: what is run, and the thinned logs that come along.
+
+Each experiment is a tuple of :class:`~convexlaw.simulations.sweep.RunSpec`. :func:`run` trains one (again, to
+continue an interrupted one), :func:`collect` writes its two tables, :func:`load` reads those of the package.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from convexlaw._files import write_text
+from convexlaw.errors import ConvexlawError
+from convexlaw.simulations.models import TransformerConfig
+from convexlaw.simulations.sweep import RunSpec, run_sweep
+from convexlaw.simulations.train import TrainOptions
+from convexlaw.theory import schedules
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["EVERY", "EXPERIMENTS", "run", "stages_text"]
+
+_SMALL = TransformerConfig(width=32, depth=2, heads=2, context=32)
+_SEEDS = range(5)
+
+
+def stages_text(batch: ArrayLike, samples: int | None = None) -> str:
+    """Batch sizes of every update as ``start:size`` text; fractions are rounded to meet a budget.
+
+    Parameters
+    ----------
+    batch : array_like, shape (T,)
+        Batch sizes, at least 1.
+    samples : int, optional
+        Budget: sizes are rounded down, those with the largest fractions up until it is met; their rounded sum
+        without it.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> stages_text([2.0, 2.4, 2.8, 4.8], samples=12)
+    '0:2 4:3 7:5'
+    """
+    ideal = np.asarray(batch, dtype=float)
+    whole = np.floor(ideal).astype(np.int64)
+    missing = (round(float(ideal.sum())) if samples is None else samples) - int(whole.sum())
+    if not 0 <= missing <= whole.size:
+        raise ConvexlawError(f"samples = {samples}: the batch sizes sum to {ideal.sum():g}; scale them first")
+    whole[np.argsort(whole - ideal, kind="stable")[:missing]] += 1
+    starts = np.concatenate([[0], np.cumsum(whole)[:-1]])
+    first = np.concatenate([[True], whole[1:] != whole[:-1]])
+    return " ".join(f"{start}:{size}" for start, size in zip(starts[first], whole[first], strict=True))
+
+
+def _options(**changes: object) -> TrainOptions:
+    return TrainOptions(**{"eval_sequences": 1024, **changes})  # type: ignore[arg-type]
+
+
+SHAPES = {
+    "constant": "constant:steps={steps},peak={peak}",
+    "WSD 20 %": "wsd:steps={steps},peak={peak},decay=0.2",
+    "cosine": "cosine:steps={steps},peak={peak}",
+    "linear": "linear:steps={steps},peak={peak}",
+}
+
+
+def _gain() -> tuple[RunSpec, ...]:
+    """Optimal against static batch sizes, equal samples and updates, several peaks."""
+    steps, samples = 800, 6400
+    batches: dict[str, int | str] = {"static": samples // steps, "optimal": f"optimal:samples={samples}"}
+    return tuple(
+        RunSpec(
+            f"{shape.split()[0].lower()}_{label}_{peak}_seed{seed}",
+            text.format(steps=steps, peak=peak) + ",warmup=40",
+            batch_size=batch,
+            model=_SMALL,
+            options=_options(seed=seed),
+        )
+        for seed in _SEEDS
+        for peak in ("2e-3", "4e-3", "8e-3", "1.6e-2", "3.2e-2")
+        for shape, text in SHAPES.items()
+        for label, batch in batches.items()
+    )
+
+
+def _ratio() -> tuple[RunSpec, ...]:
+    """The published eta/B test (arXiv 2607.27731, C.5): decayed rates, or the same eta/B by batch sizes."""
+    steps, size = 600, 16
+    shapes = {
+        "wsd": "wsd:steps={steps},peak={peak},decay=0.1,end={end}",
+        "cosine": "cosine:steps={steps},peak={peak},end={end}",
+        "linear": "linear:steps={steps},peak={peak},end={end}",
+    }
+    found = []
+    for seed in _SEEDS:
+        for peak in (1e-3, 3e-3, 1e-2):
+            for shape, text in shapes.items():
+                rate = text.format(steps=steps, peak=f"{peak:g}", end=f"{peak / 10:g}")
+                lr = schedules.parse(rate)
+                mean = steps / float(np.sum(1 / lr))
+                grown = stages_text(size * mean / lr, samples=steps * size)
+                common = {"model": _SMALL, "options": _options(seed=seed)}
+                name = f"{shape}_{peak:g}_seed{seed}"
+                found.append(RunSpec(f"rate_{name}", rate, size, **common))  # type: ignore[arg-type]
+                flat = f"constant:steps={steps},peak={mean!r}"
+                found.append(RunSpec(f"batch_{name}", flat, grown, **common))  # type: ignore[arg-type]
+    return tuple(found)
+
+
+def _exchange() -> tuple[RunSpec, ...]:
+    """One cut of the rate by 4 after 60 % of the samples, or growth of the batch in its place."""
+    early, size = 720, 8
+    start, rest = early * size, 480 * size
+
+    def cut(peak: str, rate: float, growth: int) -> tuple[str, int | str]:
+        steps = early + rest // (size * growth)
+        text = f"step:steps={steps},peak={peak},at={early / steps!r},factor={rate:g},warmup=40"
+        return text, size if growth == 1 else f"0:{size} {start}:{size * growth}"
+
+    arms = {"none": (1.0, 1), "rate_4": (0.25, 1), "rate_2_batch_4": (0.5, 4), "batch_4": (1.0, 4),
+            "batch_16": (1.0, 16)}  # fmt: skip
+    kinds = {
+        "adamw": ("8e-3", _options(weight_decay=0.0)),
+        "sgd": ("0.5", _options(optimizer="sgd", momentum=0.0, weight_decay=0.0, clip=None)),
+    }
+    found = []
+    for seed in _SEEDS:
+        for kind, (peak, options) in kinds.items():
+            for arm, (rate, growth) in arms.items():
+                text, batch = cut(peak, rate, growth)
+                one = TrainOptions(**{**vars(options), "seed": seed})
+                found.append(RunSpec(f"{kind}_{arm}_seed{seed}", text, batch, model=_SMALL, options=one))
+    return tuple(found)
+
+
+def _joint() -> tuple[RunSpec, ...]:
+    """Fixed batch sizes to fit the joint law on, and changing ones to predict."""
+    steps = 1500
+    texts = {name.split()[0].lower(): text for name, text in SHAPES.items()}
+    ramp = "0:4 2000:8 6000:16 14000:32"
+    plan: tuple[tuple[str, str, int | str], ...] = (
+        ("fit_constant_4", "constant", 4),
+        ("fit_wsd_8", "wsd", 8),
+        ("fit_cosine_32", "cosine", 32),
+        ("test_linear_16", "linear", 16),
+        ("test_constant_optimal", "constant", "optimal:samples=18000"),
+        ("test_wsd_optimal", "wsd", "optimal:samples=18000"),
+        ("test_cosine_optimal", "cosine", "optimal:samples=18000"),
+        ("test_constant_ramp", "constant", ramp),
+        ("test_wsd_ramp", "wsd", ramp),
+        ("test_cosine_ramp", "cosine", ramp),
+        ("test_constant_drop", "constant", "0:32 24000:4"),
+        ("test_wsd_drop", "wsd", "0:32 24000:4"),
+    )
+    return tuple(
+        RunSpec(
+            f"{name}_seed{seed}",
+            texts[shape].format(steps=steps, peak="6e-3") + ",warmup=60",
+            batch,
+            model=_SMALL,
+            options=_options(seed=seed),
+        )
+        for seed in range(3)
+        for name, shape, batch in plan
+    )
+
+
+def _clock() -> tuple[RunSpec, ...]:
+    """Weight decay .03, .1, .3 at the same rates, with two spreads of the initial weights."""
+    texts = {"constant": SHAPES["constant"], "wsd": SHAPES["WSD 20 %"]}
+    return tuple(
+        RunSpec(
+            f"{shape}_std{spread:g}_decay{decay:g}_seed{seed}",
+            text.format(steps=4000, peak="3e-3") + ",warmup=100",
+            16,
+            model=TransformerConfig(width=32, depth=2, heads=2, context=32, init_std=spread),
+            options=_options(seed=seed, weight_decay=decay),
+        )
+        for seed in range(3)
+        for spread in (0.02, 32**-0.5)
+        for decay in (0.03, 0.1, 0.3)
+        for shape, text in texts.items()
+    )
+
+
+EXPERIMENTS: dict[str, tuple[RunSpec, ...]] = {
+    "gain": _gain(),
+    "ratio": _ratio(),
+    "exchange": _exchange(),
+    "joint": _joint(),
+    "clock": _clock(),
+}
+"""The runs of each experiment."""
+
+EVERY = {"gain": 200, "ratio": 200, "exchange": 200, "joint": 50, "clock": 100}
+"""Spacing of rows and evaluations, in steps."""
+
+
+def run(name: str, out: str | Path, *, progress: bool | None = None) -> None:
+    """Train every run of an experiment; call it again to continue an interrupted one.
+
+    Parameters
+    ----------
+    name : str
+        Key of :data:`EXPERIMENTS`.
+    out : path-like
+        Folder for the whole logs.
+    progress : bool, optional
+        Progress bars; on a terminal only without it.
+    """
+    run_sweep(_known(name), out, every=EVERY[name], checkpoint_every=0, progress=progress)
+
+
+def _known(name: str) -> tuple[RunSpec, ...]:
+    if name not in EXPERIMENTS:
+        raise ConvexlawError(f"experiment {name!r} is unknown; there are {', '.join(EXPERIMENTS)}")
+    return EXPERIMENTS[name]
