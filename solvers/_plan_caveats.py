@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from convexlaw.errors import ExtrapolationWarning
 from convexlaw.solvers._curve_fit import CurveFit
 from convexlaw.solvers._fit_range import EXTRAPOLATION, warn_beyond
+from convexlaw.solvers._fit_transfer import PICKS
 from convexlaw.solvers._plan_budget import Horizon
 
 __all__ = ["caveats"]
@@ -73,25 +74,24 @@ def _about_peak(fit: CurveFit, peaks: list[tuple[str, float]], grid: Array, othe
     who = f"the {fit.law} of peak_fit" if other else f"this {fit.law}"
     if fit.law == "rc4":
         out.append(
-            "rc4 predicts losses well but is not to be trusted with peaks (0.37 octave rms against 0.14 of "
-            "cvx4q fitted at one peak; its horizon exponent near -1/2 contradicts measured ones, -0.24 and "
-            "-0.13): the search keeps to the fitted peaks unless peaks= says otherwise; give such a cvx4q as "
-            "peak_fit."
+            "rc4 predicts losses well but is not to be trusted with peaks: its horizon exponent near -1/2 "
+            f"contradicts measured ones (-0.24, -0.13), and {PICKS}. The search keeps to the fitted peaks "
+            "unless peaks= says otherwise; give a cvx4q fitted at one peak near the best as peak_fit."
         )
     elif fit.law == "cvx4q" and one:
         out.append(
-            "cvx4q fitted at one peak is the law to trust for the base learning rate (0.14 octave rms, mean "
-            "regret 0.0002 nats where measured); a short sweep of peaks would still test it."
+            "cvx4q fitted at one peak picks the base learning rate well only where that peak is near the "
+            f"best one: {PICKS}. A short sweep of peaks would test it."
         )
     elif fit.law == "cvx4q":
         out.append(
             f"The fitted runs have peaks from {low:.3g} to {high:.3g}: cvx4q was best for the base learning "
-            "rate where fitted at one peak; fit those runs alone and give that fit as peak_fit."
+            "rate where fitted at one peak near the best; fit those runs alone and give that fit as peak_fit."
         )
     else:
         out.append(
-            f"How well {fit.law} picks peaks was not measured; cvx4q fitted at one peak was best where laws "
-            "were compared: give such a fit as peak_fit."
+            f"How well {fit.law} picks peaks was not measured; {PICKS}: give a cvx4q fitted at one peak near "
+            "the best as peak_fit."
         )
     if grid.size == 1 and len({s for s, _ in peaks}) > 1:
         out.append(

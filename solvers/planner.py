@@ -157,7 +157,7 @@ def plan_run(
     peaks : (float, float), optional
         Range of peaks searched; default the fitted ones and 4 times beyond, with rc4 the fitted ones alone.
     peak_fit : CurveFit, optional
-        Another fit that chooses the peaks: cvx4q at one peak is the law to trust for the base learning rate.
+        Another fit that chooses the peaks: best a cvx4q fitted at one peak near the best one.
     scheduled : bool, optional
         Batch sizes by the optimal schedule rather than one size; default where the fit can tell its worth.
     min_batch, max_batch, multiple_of, stages, powers_of_two

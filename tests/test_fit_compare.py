@@ -144,7 +144,7 @@ def test_transfer_says_which_law_to_trust():
     two = [*TEXTS[:2], "wsd:steps=400,peak=3e-3,warmup=20,decay=0.3"]
     mixed = fit_curves(table_of(CVX4q(2.0, 0.5, 20.0, 0.45), texts=two), "cvx4q")
     mixed.interval(resamples=20)
-    assert any("best for the base learning rate" in s for s in mixed.transfer("wsd", [400, 800]).sentences)
+    assert any("fit those near the best peak alone" in s for s in mixed.transfer("wsd", [400, 800]).sentences)
     with pytest.raises(ConvexlawError, match="two horizons"):
         fit.transfer("wsd:decay=0.2", [400])
     with warnings.catch_warnings():
