@@ -9,19 +9,19 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from convexlaw.errors import ConvexlawError
+from convexlaw.solvers._explained import Explained
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from convexlaw.solvers._slope_problem import Problem
-    from convexlaw.solvers.summary import SlopeSummary
 
     Vector = NDArray[np.float64]
 
 __all__ = ["Slope", "TwoLevelSlope"]
 
 
-class _SlopeBase(RegressorMixin, BaseEstimator):
+class _SlopeBase(Explained, RegressorMixin, BaseEstimator):
     """What the SLOPE regressors share; a subclass says which penalty sequence it means."""
 
     alpha: float
@@ -127,6 +127,7 @@ class _SlopeBase(RegressorMixin, BaseEstimator):
         self.n_iter_ = max(1, solution.n_iter)
         self.n_clusters_ = solution.n_clusters
         self.converged_ = solution.converged
+        self._keep(X, y, sample_weight)
         return self
 
     def predict(self, X: Any) -> Vector:
@@ -143,23 +144,10 @@ class _SlopeBase(RegressorMixin, BaseEstimator):
         from sklearn.utils.validation import check_is_fitted, validate_data
 
         check_is_fitted(self)
+        X = self._encoded(X)
         X = validate_data(self, X, accept_sparse=("csc", "csr"), dtype="numeric", reset=False)
         prediction: Vector = np.asarray(X @ self.coef_ + self.intercept_)
         return prediction
-
-    def summary(self) -> SlopeSummary:
-        """Return the fitted model as a value that prints itself, with ``.to_frame()`` and ``.plot()``.
-
-        Returns
-        -------
-        SlopeSummary
-        """
-        from sklearn.utils.validation import check_is_fitted
-
-        from convexlaw.solvers.summary import summarise
-
-        check_is_fitted(self)
-        return summarise(self)
 
 
 class Slope(_SlopeBase):

@@ -134,7 +134,8 @@ class FormulaFeatures(TransformerMixin, BaseEstimator):
             )
         refuse_missing(data, used)
         self._check_levels(data)
-        return self._encoded(data, self.spec_)
+        out: pd.DataFrame = _numbers(_evaluate(self.formula, self.spec_, data))
+        return out
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the encoded columns.
@@ -156,7 +157,7 @@ class FormulaFeatures(TransformerMixin, BaseEstimator):
         matrix = _evaluate(self.formula, right, data)
         self.spec_ = matrix.model_spec
         self.intercept_ = "Intercept" in matrix.columns
-        out = _numbers(matrix)
+        out: pd.DataFrame = _numbers(matrix)
         if out.shape[1] == 0:
             raise ConvexlawError(f"formula {self.formula!r} has no feature; name at least one column")
         self.names_ = [str(c) for c in out.columns]
@@ -164,11 +165,8 @@ class FormulaFeatures(TransformerMixin, BaseEstimator):
         self.feature_names_in_ = np.asarray(self.columns_, dtype=object)
         return out
 
-    def _encoded(self, data: pd.DataFrame, spec: Any) -> pd.DataFrame:
-        return _numbers(_evaluate(self.formula, spec, data))
-
     def _check_levels(self, data: pd.DataFrame) -> None:
-        """A level unseen at the fit would become a row of zeros, which is the reference level."""
+        """Refuse levels unseen at the fit: they would become rows of zeros, as the reference level."""
         variables = {str(f): {str(v) for v in names} for f, names in self.spec_.factor_variables.items()}
         for factor, (kind, state) in self.spec_.encoder_state.items():
             names = sorted(variables.get(factor, set()) & set(self.columns_))
@@ -179,8 +177,8 @@ class FormulaFeatures(TransformerMixin, BaseEstimator):
             bad = np.flatnonzero([v not in known for v in values])
             if bad.size:
                 raise ConvexlawError(
-                    f"column {names[0]!r} has the level {values.iloc[bad[0]]!r} in {row_list(bad)}, which was "
-                    f"not there at the fit (levels: {_listed(state['categories'])}); "
+                    f"column {names[0]!r} has the level {values.iloc[bad[0]]!r} in {row_list(bad)}, "
+                    f"which was not there at the fit (levels: {_listed(state['categories'])}); "
                     "drop these rows, or fit with data that have it"
                 )
 
@@ -324,7 +322,7 @@ def _evaluate(formula: str, what: Any, data: pd.DataFrame) -> Any:
 
 
 def _numbers(matrix: Any) -> Any:
-    """Encoded columns without the ones, as float64."""
+    """Return the encoded columns without the ones, as float64."""
     frame = matrix.drop(columns="Intercept") if "Intercept" in matrix.columns else matrix
     return frame.__wrapped__.astype(np.float64) if hasattr(frame, "__wrapped__") else frame.astype(np.float64)
 
