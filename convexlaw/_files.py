@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from convexlaw.errors import ConvexlawError
+
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
@@ -25,6 +27,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     pathlib.Path
         Write here. An error or an interrupt in the block removes it and leaves ``path`` as it was.
 
+    Raises
+    ------
+    ConvexlawError
+        ``path`` is no path, a folder, or in a folder that cannot be written to.
+
     Examples
     --------
     >>> import tempfile, pathlib
@@ -34,9 +41,20 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     >>> target.read_text()
     'whole'
     """
+    if not isinstance(path, (str, os.PathLike)) or "\0" in os.fsdecode(path):
+        raise ConvexlawError(f"path = {path!r} is no path: pass the name of a file to write")
     target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}-", suffix=target.suffix)
+    try:
+        if target.is_dir():
+            raise ConvexlawError(f"{target} is a folder: pass the name of a file to write")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(
+            dir=target.parent, prefix=f".{target.stem[:100]}-", suffix=target.suffix
+        )
+    except OSError as error:
+        raise ConvexlawError(
+            f"{target}: cannot be written ({error.strerror or error}); name another place"
+        ) from None
     os.close(handle)
     tmp = Path(name)
     try:

@@ -177,3 +177,59 @@ def test_long_files_show_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     write(tmp_path / "short", [("loss", k, 1.0) for k in range(60)])
     read_runs(tmp_path / "short")
     assert seen == [("reading short", 61, False)]
+
+
+@pytest.mark.parametrize(
+    ("train", "val", "name"),
+    [
+        ("train", "validation", "run"),
+        ("training", "eval", "run"),
+        ("loss_train", "loss_val", "run"),
+        ("big_train", "big_valid", "run/big"),
+        ("big-training", "big-dev", "run/big"),
+    ],
+)
+def test_folders_of_training_and_validation_are_one_run(
+    train: str, val: str, name: str, tmp_path: Path
+) -> None:
+    write(tmp_path / "run" / train, [("loss", k, 2.0 + k) for k in range(20)])
+    write(tmp_path / "run" / val, [("loss", k, 3.0 + k) for k in range(0, 20, 5)])
+    write(tmp_path / "other", curve(5))
+    read = read_runs(tmp_path)
+    assert sorted(read.runs) == sorted([name, "other"])
+    assert read.curve(name)[1].tolist() == [2.0 + k for k in range(20)]
+    assert read.curve(name, "val")[0].tolist() == [0, 5, 10, 15]
+    assert read.curve(name, "val")[1].tolist() == [3.0, 8.0, 13.0, 18.0]
+    assert f"'loss' lies in a folder named {val!r}: read as validation loss" in read.notes_for(name)
+
+
+def test_a_restart_of_both_folders_is_followed_by_both(tmp_path: Path) -> None:
+    for start, first, height in ((1e9, 0, 2.0), (1e9 + 1000, 10, 7.0)):
+        steps = range(first, 20)
+        write(tmp_path / "run" / "train", [("loss", k, height) for k in steps], start=start)
+        # evaluations come between the training rows, half a second after every fifth
+        rows = [("loss" if k % 5 == 0 else "other", k, height + 1) for k in steps]
+        write(tmp_path / "run" / "validation", rows, start=start + 0.5)
+    read = read_runs(tmp_path)
+    assert read.curve("run")[1].tolist() == [2.0] * 10 + [7.0] * 10
+    assert read.curve("run", "val")[1].tolist() == [3.0] * 2 + [8.0] * 2
+
+
+def test_tags_that_say_train_and_runs_with_rates_stay_training(tmp_path: Path) -> None:
+    write(tmp_path / "a" / "val", [("train/loss", k, 2.0) for k in range(3)])
+    write(tmp_path / "b" / "eval", [*((("loss", k, 2.0)) for k in range(3)), ("lr", 0, 0.5)])
+    read = read_runs(tmp_path)
+    assert [read.curve(run)[0].size for run in read.runs] == [3, 3]
+
+
+def test_scalars_that_torch_adds_together(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch.utils.tensorboard")
+    with torch.SummaryWriter(str(tmp_path / "run")) as writer:
+        for k in range(12):
+            writer.add_scalar("lr", 0.5, k)
+            writer.add_scalars("loss", {"train": 2.0 + k, "val": 3.0 + k}, k)
+    read = read_runs(tmp_path)
+    assert read.runs == ["run"]
+    assert read.curve("run")[1].tolist() == [2.0 + k for k in range(12)]
+    assert read.curve("run", "val")[1].tolist() == [3.0 + k for k in range(12)]
+    assert read.dense_lr("run").tolist() == [0.5] * 12

@@ -93,3 +93,52 @@ def test_a_trainer_state_interleaves_and_ends_with_a_summary(tmp_path: Path) -> 
         [20, 2.5, "train"],
         [10, 3.1, "val"],
     ]
+
+
+@pytest.mark.parametrize("size", ["batch_size", "global_batch_size", "train/batch_size"])
+@pytest.mark.parametrize("rate", ["learning_rate", "lr", "train_lr"])
+@pytest.mark.parametrize("tokens", ["num_input_tokens_seen", "tokens_seen"])
+def test_what_callbacks_add_to_a_trainer_state_is_read(
+    size: str, rate: str, tokens: str, tmp_path: Path
+) -> None:
+    history: list[dict[str, float]] = [
+        {"step": k, "loss": 3.0, rate: 0.1, size: 8.0 * k, tokens: 1024.0 * k, "train/grad_norm": 0.5}
+        for k in range(1, 5)
+    ]
+    history.insert(2, {"step": 2, "eval_loss": 3.5})
+    path = tmp_path / "trainer_state.json"
+    path.write_text(json.dumps({"log_history": history, "train_batch_size": 2}))
+    rows = read_runs(path).frame
+    train = rows[rows["split"] == "train"]
+    assert train["batch_size"].tolist() == [8.0, 16.0, 24.0, 32.0]
+    assert train["lr"].tolist() == [0.1] * 4
+    assert train["tokens"].tolist() == [1024.0 * k for k in range(1, 5)]
+    assert train["grad_norm"].tolist() == [0.5] * 4
+    assert rows.loc[rows["split"] == "val", "batch_size"].tolist() == [16.0]
+
+
+def test_tables_are_written_to_files_alone(tmp_path: Path) -> None:
+    table = read_runs(pd.DataFrame({"step": [0, 1], "loss": [2.0, 1.0]}))
+    (tmp_path / "file").write_text("")
+    for write in (table.to_csv, table.to_parquet):
+        with pytest.raises(ConvexlawError, match="is a folder: pass the name of a file"):
+            write(tmp_path)
+        for wrong in (None, 3, b"\0", "a\0b"):
+            with pytest.raises(ConvexlawError, match="is no path: pass the name of a file"):
+                write(wrong)  # type: ignore[arg-type]
+        for name in ("x" * 300 + ".csv", "file/tidy.csv"):
+            with pytest.raises(ConvexlawError, match="cannot be written"):
+                write(tmp_path / name)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["file"]
+
+
+def test_runs_and_groups_are_named_by_text() -> None:
+    table = read_runs(pd.DataFrame({"step": [0, 1], "loss": [2.0, 1.0]}))
+    for wrong in (None, 5):
+        with pytest.raises(ConvexlawError, match=f"runs = {wrong}: pass a name, a pattern, or a list"):
+            table.select(wrong)  # type: ignore[arg-type]
+    for groups in (3, {}, ["a"]):
+        with pytest.raises(ConvexlawError, match="groups = "):
+            table.pool_seeds(groups)  # type: ignore[arg-type]
+    with pytest.raises(ConvexlawError, match="runs = 3"):
+        table.pool_seeds({"a": 3})  # type: ignore[dict-item]

@@ -203,3 +203,20 @@ def test_shuffled_rows_at_uneven_steps_are_sorted_too(seed: int) -> None:
 def test_runs_newest_row_first_are_turned_round() -> None:
     frame = pd.DataFrame({"step": range(90, -10, -10), "loss": np.arange(10.0) + 1})
     assert read_runs(frame).curve("run")[1].tolist() == list(np.arange(10.0, 0, -1))
+
+
+@pytest.mark.parametrize(("epochs", "times"), [(2, "once"), (5, "4 times")])
+def test_steps_that_start_over_are_told(epochs: int, times: str) -> None:
+    steps = np.tile(np.arange(0, 100, 10), epochs)
+    table = read_runs(pd.DataFrame({"step": steps, "loss": 3.0 - 1e-3 * np.arange(steps.size), "lr": 1e-3}))
+    told = [n.text for n in table.notes if n.kind == "starts_over"]  # type: ignore[attr-defined]
+    assert len(told) == 1
+    assert told[0].startswith(
+        f"the steps start over at 0 {times}: several runs in one file, or steps counted"
+    )
+
+
+def test_a_restart_from_a_checkpoint_does_not_start_over() -> None:
+    steps = np.concatenate((np.arange(0, 100, 10), np.arange(50, 150, 10)))
+    table = read_runs(pd.DataFrame({"step": steps, "loss": 3.0, "lr": 1e-3}))
+    assert "starts_over" not in {getattr(n, "kind", "") for n in table.notes}

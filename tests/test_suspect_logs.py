@@ -337,3 +337,46 @@ def test_hugging_face_curves_state_their_windows() -> None:
     ]
     every = frame.assign(**{"train/global_step": [1, 2, 3, 4]})
     assert told(read_runs(every), "averaged") == []
+
+
+def test_infinite_cells_beside_the_loss_are_counted() -> None:
+    frame = healthy(50).assign(batch_size=8.0, grad_norm=1.0, tokens=lambda f: 80.0 * f["step"])
+    frame.loc[[3, 9], "lr"] = math.inf
+    frame.loc[4, "grad_norm"] = math.inf
+    frame.loc[5, "grad_norm"] = math.nan  # an absent cell
+    frame.loc[6, "tokens"] = -math.inf
+    table = read_runs(frame)
+    assert told(table, "infinite") == [
+        "2 infinite learning rates left out",
+        "1 infinite token count left out",
+        "1 infinite gradient norm left out",
+    ]
+    rows = table.frame.set_index("step")
+    assert rows["lr"].tolist() == [1e-3] * 50  # lines between the logged points
+    assert np.flatnonzero(rows["grad_norm"].isna()).tolist() == [4, 5]
+    assert np.flatnonzero(rows["tokens"].isna()).tolist() == [6]
+    lost = read_runs(frame.assign(lr=math.inf))
+    assert told(lost, "infinite")[0] == "50 infinite learning rates left out"
+    assert not lost.has_lr("run")
+
+
+@pytest.mark.parametrize("wrong", [0.0, -8.0])
+def test_batch_sizes_that_are_none_are_left_out_with_a_count(wrong: float) -> None:
+    sizes = np.where(np.arange(50) < 40, 8.0, wrong)
+    table = read_runs(healthy(50).assign(batch_size=sizes))
+    assert told(table, "not_positive") == [
+        f"10 batch sizes not positive, first {wrong:g} at step 400: left out"
+    ]
+    assert set(table.frame["batch_size"]) == {8.0}
+    empty = read_runs(healthy(50).assign(batch_size=wrong))
+    assert empty.frame["batch_size"].isna().all()
+
+
+def test_losses_that_are_not_positive_are_told_and_kept() -> None:
+    frame = healthy(50)
+    frame.loc[[10, 20], "loss"] = [0.0, -1.5]
+    table = read_runs(frame)
+    assert told(table, "loss_sign") == [
+        "2 training losses not positive, first 0 at step 100: kept, fits work on log loss and leave them out"
+    ]
+    assert len(table.frame) == 50

@@ -15,6 +15,8 @@ _CHANGED = (
     "skipped",
     "nan",
     "resumed",
+    "infinite",
+    "not_positive",
     "equal_steps",
     "summary",
     "other_rows",
@@ -30,6 +32,8 @@ _CHANGED = (
 )
 _WRONG = (
     "no_lr",
+    "starts_over",
+    "loss_sign",
     "spikes",
     "divergence",
     "plateau",

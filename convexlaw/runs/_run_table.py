@@ -142,6 +142,8 @@ class RunTable(Result):
         return run
 
     def _names(self, runs: str | Iterable[str]) -> list[str]:
+        if not isinstance(runs, Iterable):
+            raise ConvexlawError(f"runs = {runs!r}: pass a name, a pattern, or a list of them")
         names: dict[str, None] = {}
         for pattern in [runs] if isinstance(runs, str) else list(runs):
             hits = (
@@ -313,6 +315,8 @@ class RunTable(Result):
         ConvexlawError
             Nothing to pool, seeds without a common step, or runs whose learning rates differ.
         """
+        if groups is not None and not (isinstance(groups, Mapping) and groups):
+            raise ConvexlawError(f"groups = {groups!r}: pass {{new name: names or globs of its seeds}}")
         if groups is None:
             chosen = _seeds.seed_groups(self.runs)
             if not chosen:

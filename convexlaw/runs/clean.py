@@ -18,6 +18,12 @@ COLUMNS = ("run", "step", "lr", "batch_size", "tokens", "loss", "split", "grad_n
 EXTRA = ("loss_min", "loss_max", "loss_std", "seeds")
 MAX_STEP = 2**53
 _KIND = {"train": "training", "val": "validation"}
+_SIDE = {
+    "lr": "learning rate",
+    "batch_size": "batch size",
+    "tokens": "token count",
+    "grad_norm": "gradient norm",
+}
 
 Stream = tuple[Ints, Floats]
 
@@ -127,10 +133,9 @@ def tidy(raw: RawRun, duplicates: str = "later", na: str = "drop", loss_scale: f
         raise ConvexlawError(
             f"{raw.source}: run {raw.name!r} has no finite loss: all {int(lead.sum())} are NaN or infinite"
         )
+    _note_signs(raw, *tidied["train"])
     side: dict[str, Stream] = {
-        c: _stream(raw, c, steps, segments, duplicates)
-        for c in ("lr", "batch_size", "tokens", "grad_norm")
-        if c in raw.columns
+        c: _stream(raw, c, steps, segments, duplicates) for c in _SIDE if c in raw.columns
     }
     if "lr" in side and side["lr"][0].size and side["lr"][1].min() < 0:
         k = int(np.argmin(side["lr"][1]))
@@ -236,6 +241,13 @@ def _merged(
 
 def _note_restarts(raw: RawRun, segments: Segments, replaced: dict[str, Ints], duplicates: str) -> None:
     count = len(segments.drops)
+    if np.all(segments.starts[1:] <= segments.starts[0]):
+        times = "once" if count == 1 else f"{count} times"
+        raw.note(
+            "starts_over",
+            f"the steps start over at {segments.starts[-1]} {times}: several runs in one file, or steps "
+            f"counted within an epoch? add a run column, or count updates through the whole run",
+        )
     back = "; ".join(f"after step {a} back to step {b}" for a, b in segments.drops[:3]) + (
         "; ..." if count > 3 else ""
     )
@@ -257,10 +269,31 @@ def _note_restarts(raw: RawRun, segments: Segments, replaced: dict[str, Ints], d
     raw.note("resumed", f"resumed {times} ({back}): {outcome}")
 
 
+def _note_signs(raw: RawRun, steps: Ints, values: Floats) -> None:
+    if not steps.size or values[:, 0].min() > 0:
+        return
+    wrong = np.flatnonzero(values[:, 0] <= 0)
+    raw.note(
+        "loss_sign",
+        f"{plural(wrong.size, 'training loss', 'training losses')} not positive, first "
+        f"{values[wrong[0], 0]:g} at step {steps[wrong[0]]}: kept, fits work on log loss and leave them out",
+    )
+
+
 def _stream(raw: RawRun, column: str, steps: Ints, segments: Segments, duplicates: str) -> Stream:
     """Return the (steps, values) of a side column, finite cells only, the last logged value of every step."""
     values = raw.values(column)
     there = np.isfinite(values)
+    if not there.all() and (endless := int(np.isinf(values).sum())):
+        raw.note("infinite", f"{plural(endless, f'infinite {_SIDE[column]}')} left out")
+    if column == "batch_size" and (wrong := there & (values <= 0)).any():
+        k = int(np.argmax(wrong))
+        raw.note(
+            "not_positive",
+            f"{plural(int(wrong.sum()), 'batch size')} not positive, first {values[k]:g} at step {steps[k]}: "
+            f"left out",
+        )
+        there &= ~wrong
     if there.all() and not segments.drops:
         own, given = steps, values
     else:

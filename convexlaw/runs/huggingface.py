@@ -7,18 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from convexlaw.runs._columns import assign
 from convexlaw.runs._raw import Floats, NotALog, RawRun, plural, printable
 
 __all__ = ["is_trainer_state", "read_trainer_state"]
 
-_KEYS = {
-    "step": "step",
-    "loss": "loss",
-    "eval_loss": "val_loss",
-    "learning_rate": "lr",
-    "grad_norm": "grad_norm",
-    "num_input_tokens_seen": "tokens",
-}
+_KEYS = {"step": "step", "loss": "loss", "eval_loss": "val_loss"}
+_SIDE = ("lr", "batch_size", "tokens", "grad_norm")  # by any of their names: callbacks log some of them
 _META = ("logging_steps", "max_steps", "train_batch_size", "global_step", "eval_steps", "num_train_epochs")
 
 
@@ -78,7 +73,9 @@ def read_trainer_state(value: dict[str, Any], label: str, name: str) -> list[Raw
             f"eval_loss{hint}"
         )
     columns: dict[str, NDArray[Any]] = {"line": np.array([k for k, _ in rows], dtype=np.int64)}
-    for key, column in _KEYS.items():
+    keys = [k for k in dict.fromkeys(str(k) for _, e in rows for k in e) if k not in _KEYS]
+    chosen, remarks = assign(keys, _SIDE)
+    for key, column in {**_KEYS, **{keys[place]: role for role, place in chosen.items()}}.items():
         cells = [_number(e.get(key)) for _, e in rows]
         values: Floats = np.array([c[0] for c in cells])
         if column == "step" or not np.all(np.isnan(values)) or any(c[1] for c in cells):
@@ -87,7 +84,7 @@ def read_trainer_state(value: dict[str, Any], label: str, name: str) -> list[Raw
                 columns[f"{column}_nan"] = np.array([c[1] for c in cells], dtype=bool)
     if "tokens" in columns and not np.nanmax(columns["tokens"]) > 0:
         del columns["tokens"]
-    run = RawRun(name, label, columns, "huggingface", place="log_history entry")
+    run = RawRun(name, label, columns, "huggingface", notes=remarks, place="log_history entry")
     run.meta |= {
         k: value[k]
         for k in _META

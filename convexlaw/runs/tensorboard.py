@@ -26,6 +26,10 @@ __all__ = ["is_event_file", "is_scalar_export", "read_events", "read_scalar_expo
 ROLES = ("loss", "val_loss", "lr", "batch_size", "tokens", "grad_norm")
 _SHOWN_FROM = 20_000  # records: below this reading takes no time worth a bar
 _LONGEST = 256 << 20  # one record
+# Keras writes train/ and validation/, torch's add_scalars loss_train/ and loss_val/, with one tag in both
+_PART = re.compile(
+    r"(?:(.+)[_\-.])?(?:(val|valid|validation|eval|evaluation|dev)|train|training)", re.IGNORECASE
+)
 
 
 def is_event_file(head: bytes) -> bool:
@@ -196,6 +200,14 @@ def _joined(series: dict[str, tuple[Floats, Ints, Floats]], source: Source) -> R
     columns: dict[str, NDArray[Any]] = {
         "step": np.concatenate([series[tags[p]][1] for p in chosen.values()])[order].astype(np.float64)
     }
+    part = _PART.fullmatch(source.path.parent.name) if source.path is not None else None
+    if part is not None and part[2] and "loss" in chosen and not chosen.keys() & {"val_loss", "lr"}:
+        if "train" not in normal(tags[chosen["loss"]]):
+            chosen["val_loss"] = chosen.pop("loss")
+            text = (
+                f"{printable(tags[chosen['val_loss']], 40)!r} lies in a folder named {printable(part[0])!r}"
+            )
+            remarks.append(("columns", f"{text}: read as validation loss"))
     start = 0
     for role, place in chosen.items():
         values = series[tags[place]][2]
@@ -207,9 +219,16 @@ def _joined(series: dict[str, tuple[Floats, Ints, Floats]], source: Source) -> R
             said[start : start + values.size] = np.isnan(values)
             columns[f"{role}_nan"] = said[order]
         start += values.size
-    folder = source.path.parent.as_posix() if source.path is not None else source.name
+    name, folder = source.name, source.path.parent.as_posix() if source.path is not None else source.name
+    if part is not None and source.path is not None:
+        columns["time"] = times[order]
+        home = source.path.parent.parent
+        own = part[1] if part[1] and metric_role(part[1]) is None else ""
+        folder = (home / own).as_posix()
+        name = name.rpartition("/")[0] or printable(home.resolve().name) or name
+        name = f"{name}/{printable(own)}" if own else name
     run = RawRun(
-        source.name,
+        name,
         source.label,
         columns,
         "tensorboard",
