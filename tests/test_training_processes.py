@@ -49,6 +49,12 @@ def test_two_processes_give_the_curve_of_one(folder: Path, tmp_path: Path):
         launches.append(words(folder, tmp_path / f"two-{dtype}.csv", dtype))
     script = tmp_path / "both.py"
     script.write_text(
+        # registered first, so called last: no thread of the group may be left when the interpreter goes away
+        "import atexit, os, pathlib\n"
+        "def threads():\n"
+        "    names = [task.read_text() for task in pathlib.Path('/proc/self/task').glob('*/comm')]\n"
+        f"    pathlib.Path({str(tmp_path)!r}, 'threads-' + os.environ['RANK']).write_text(''.join(names))\n"
+        "atexit.register(threads)\n"
         "from convexlaw.cli import main\n"
         f"for words in {launches!r}:\n"
         "    try:\n"
@@ -69,6 +75,8 @@ def test_two_processes_give_the_curve_of_one(folder: Path, tmp_path: Path):
         process.wait()
         raise
     assert process.returncode == 0, complaints
+    for rank in range(2):
+        assert "gloo" not in (tmp_path / f"threads-{rank}").read_text()
     assert said.count("TrainLog: finished") == 2  # one process of each pair speaks
     for dtype, tolerance in tolerances.items():
         one, two = (pd.read_csv(tmp_path / f"{name}-{dtype}.csv", comment="#") for name in ("one", "two"))
