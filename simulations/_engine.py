@@ -37,8 +37,8 @@ def session(options: TrainOptions) -> Iterator[None]:
     threads = torch.get_num_threads()
     world = int(os.environ.get("WORLD_SIZE", "1"))
     if world > 1 and not dist.is_initialized():
-        # torch's optimizers import this module; imported after the group is made it keeps the group in default
-        # arguments, whose threads then outlive destroy_process_group and abort a process that ends
+        # torch's optimizers import this module; imported after the group is made, it keeps the group as a
+        # default argument, and threads that outlive destroy_process_group abort a process that ends
         importlib.import_module("torch.distributed.nn.functional")
         dist.init_process_group("nccl" if options.device.startswith("cuda") else "gloo")
         # kept for the next run of this process: a closed group cannot be opened again under one launcher
