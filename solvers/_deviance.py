@@ -71,21 +71,24 @@ def null_predictor(
     if loss == "multinomial":
         counts = np.bincount(y[:, 0].astype(np.intp), weights=share)
         with np.errstate(divide="ignore"):
-            constant = np.log(counts) if free else np.zeros(counts.size)
-        return np.tile(constant, (y.shape[0], 1)) + offset
+            levels = np.log(counts) if free else np.zeros(counts.size)
+        return np.tile(levels, (y.shape[0], 1)) + offset
     zero: Vector = np.zeros_like(y) + offset
     if not free:
         return zero
+    constant: Vector
     if loss == "quadratic":
-        return zero + share @ (y - offset)
+        constant = share @ (y - offset)
+        return np.asarray(zero + constant)
     if loss == "huber":
-        return zero + np.array([_huber_centre(c, share, threshold) for c in (y - offset).T])
+        constant = np.array([_huber_centre(c, share, threshold) for c in (y - offset).T])
+        return np.asarray(zero + constant)
     mean = share @ y
     with np.errstate(divide="ignore"):
         constant = (
             np.log(mean / (share @ np.exp(offset))) if loss == "poisson" else np.log(mean / (1.0 - mean))
         )
-    return zero + constant
+    return np.asarray(zero + constant)
 
 
 def _huber_centre(values: Vector, share: Vector, threshold: float) -> float:

@@ -110,7 +110,7 @@ class Fitted:
 
 
 def cluster_numbers(scaled: Vector) -> Index:
-    """Return the rank of each distinct nonzero magnitude, from the smallest; equal up to rounding is equal."""
+    """Return ranks of the nonzero magnitudes from the smallest; equal up to rounding is equal."""
     size = np.abs(scaled).ravel()
     order = np.argsort(size, kind="stable")
     level = size[order]

@@ -92,7 +92,7 @@ class SlopeSummary(Result):
     notes: tuple[str, ...]
     names: tuple[str, ...] = field(repr=False)
 
-    _figure: ClassVar[str] = "slope:plot_coefficients"
+    _figure: ClassVar[str] = "regression:plot_coefficients"
 
     @property
     def relative_gap(self) -> float:
