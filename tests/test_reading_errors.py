@@ -47,7 +47,7 @@ def refuse(path: Path, content: bytes | str, message: str, **options: object) ->
         ),
         (
             GOOD.replace("10,2.5,0.1", "10,2.5").replace("20,2,0.1", "20,2,0.1,7"),
-            r"2 lines with other than 3 cells \(line 3, 4;",
+            r"2 lines with other than 3 cells \(lines 3, 4;",
         ),
         (
             GOOD.replace("10,2.5", '10,"2.5'),
@@ -101,6 +101,15 @@ def refuse(path: Path, content: bytes | str, message: str, **options: object) ->
         ),
         ("1700000000000 2.5 0\n1700000000001 abc 1\n", "line 2 .* is not 'time value step'"),
         ("step,loss,split\n0,1,train\n1,1,valid\n", "ok"),
+        (
+            "step;loss;lr\n1.000;2,5;0.001\n2.000;2,4;0.001\n3.000;2,3;0.001\n",
+            r"points part thousands in '[12]\.000' and decimals in '0\.001'; write numbers in one way",
+        ),
+        (
+            "step;loss;lr\n1.000;2.625;0,001\n2.000;2.5;0,001\n3.000;2.25;0,001\n",
+            "points part thousands in '[12].000' and decimals in",
+        ),
+        ('{"step": 0, "loss": ' + "1" * 5000 + "}\n" * 2, "a whole number of thousands of digits"),
     ],
 )
 def test_errors_say_where_and_what_to_do(tmp_path: Path, content: bytes | str, message: str) -> None:
@@ -110,6 +119,19 @@ def test_errors_say_where_and_what_to_do(tmp_path: Path, content: bytes | str, m
         return
     name = "loss" if "1700000000000" in str(content) else "log.csv"
     refuse(tmp_path / name, content, message)
+
+
+def test_many_wrong_cells_and_lines_are_counted_in_full(tmp_path: Path) -> None:
+    wrong = "step,loss\n" + "".join(f"{k},oops\n" for k in range(1500))
+    refuse(
+        tmp_path / "a.csv", wrong, r"1500 cells .* \(lines 2, 3, 4, 5, 6, ... \(1500 in all, last 1501\)\)"
+    )
+    short = "step,loss\n0,1\n" + "7\n" * 1500 + "1,2\n"
+    refuse(tmp_path / "b.csv", short, r"1500 lines .* \(lines 3, 4, 5, 6, 7, ... \(1500 in all, last 1502\);")
+    entries = [{"step": k, "loss": "oops" if k else 1.0} for k in range(300)]
+    refuse(tmp_path / "c.json", json.dumps(entries), r"\(records 2, 3, .* \(299 in all, last 300\)\)")
+    columns = {"step": [0, 1, 2], "loss": [1.0, "oops", "oops"]}
+    refuse(tmp_path / "d.json", json.dumps(columns), r"first 'oops' \(entries 2, 3\)")
 
 
 def test_lines_are_those_of_the_file(tmp_path: Path) -> None:

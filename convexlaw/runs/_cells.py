@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from convexlaw.errors import ConvexlawError
-from convexlaw.runs._raw import Floats, Mask, listed, plural, printable
+from convexlaw.runs._raw import Floats, Mask, listed, places_called, plural, printable
 
 __all__ = ["FrameTable", "Table", "to_numbers"]
 
@@ -101,7 +101,7 @@ def to_numbers(
             continue
         said[k] = given[k] != given[k]
     if wrong:
-        where = f"{place}{'s' if len(wrong) > 1 else ''} {listed(lines[wrong[:200]])}"
+        where = f"{places_called(place, len(wrong))} {listed(lines[wrong])}"
         raise ConvexlawError(
             f"{label}: column {printable(name, 40)!r} has {plural(len(wrong), 'cell')} that "
             f"{'are' if len(wrong) > 1 else 'is'} no "

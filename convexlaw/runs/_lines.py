@@ -11,7 +11,7 @@ from typing import TextIO
 import numpy as np
 
 from convexlaw.errors import ConvexlawError
-from convexlaw.runs._raw import Ints, listed, plural, printable
+from convexlaw.runs._raw import Ints, listed, places_called, plural, printable
 
 __all__ = ["no_line_end", "regular_lines"]
 
@@ -108,10 +108,10 @@ def regular_lines(
             if not closed and not notes:
                 notes += no_line_end(lines.last)
     if odd:
-        where = listed([line for line, _ in odd[:1000]])
+        where = listed([line for line, _ in odd])
         raise ConvexlawError(
-            f"{label}: {plural(len(odd), 'line')} with other than {width} cells (line {where}; the first "
-            f"has {odd[0][1]}): "
+            f"{label}: {plural(len(odd), 'line')} with other than {width} cells "
+            f"({places_called('line', len(odd))} {where}; the first has {odd[0][1]}): "
             f"the header names {plural(width, 'column')}; mend or remove {'it' if len(odd) == 1 else 'them'}"
         )
     if again:

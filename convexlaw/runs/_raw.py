@@ -20,6 +20,7 @@ __all__ = [
     "RawRun",
     "UnknownFormat",
     "listed",
+    "places_called",
     "plural",
     "printable",
 ]
@@ -112,7 +113,7 @@ class RawRun:
         lines = self.columns["line"][rows] if "line" in self.columns else rows + 1
         shown = ", ".join(str(int(x)) for x in lines[:5])
         more = f" and {lines.size - 5} more" if lines.size > 5 else ""
-        return f"{self.place}{'s' if lines.size > 1 else ''} {shown}{more}"
+        return f"{places_called(self.place, lines.size)} {shown}{more}"
 
     def keep(self, rows: Mask) -> None:
         """Keep these rows only."""
@@ -127,9 +128,17 @@ def printable(text: object, limit: int = 200) -> str:
 
 def listed(values: Iterable[object], most: int = 5) -> str:
     """List values, ``most`` at most, and say how many there are."""
-    every = [str(v) for v in values]
-    text = ", ".join(every[:most])
+    every = list(values)
+    text = ", ".join(str(v) for v in every[:most])
     return text if len(every) <= most else f"{text}, ... ({len(every)} in all, last {every[-1]})"
+
+
+def places_called(word: str, count: int) -> str:
+    """Return what the rows of a source are called: "lines", "entries", "lines of loss"."""
+    head, of, rest = word.partition(" of ")
+    if count != 1:
+        head = f"{head[:-1]}ies" if head.endswith("y") else f"{head}s"
+    return head + of + rest
 
 
 def plural(count: int, word: str, words: str | None = None) -> str:

@@ -23,7 +23,10 @@ __all__ = ["Dialect", "Text", "sniff"]
 
 _META_LINE = re.compile(r"^#\s*([A-Za-z_][\w .\-/]{0,80}?)\s*[:=]\s*(.*?)\s*$")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
-_THOUSANDS_POINT = re.compile(r"[+-]?\d{1,3}(\.\d{3})+(,\d+)?")
+_THOUSANDS_POINT = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?")
+_DECIMAL_POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
+_COUNTS = ("step", "tokens", "samples", "batch_size", "seq_len")  # a point in these can only part thousands
+_SEPARATOR_LINE = re.compile(r"[\"']?sep=.[\"']?\s*", re.IGNORECASE)  # what Excel takes a hint from
 _WIDEST = 4_000_000  # characters of a header line
 
 
@@ -37,6 +40,7 @@ class Dialect:
     decimal: str = "."
     thousands: str | None = None
     meta: dict[str, Any] = field(default_factory=dict)
+    mixed: tuple[str, str] | None = None  # points that part thousands and points that are decimal
 
 
 def cells_of(line: str, delimiter: str) -> list[str]:
@@ -65,7 +69,7 @@ def sniff(text: str) -> Dialect | None:
             found = _META_LINE.match(line.rstrip("\n"))
             if found:
                 meta[found[1].strip().replace(" ", "_")] = _value(found[2])
-        elif line.strip():
+        elif line.strip() and not (skip == 0 and _SEPARATOR_LINE.fullmatch(line.lstrip("\ufeff"))):
             body.append(line.rstrip("\n"))
             break
         skip += 1
@@ -87,12 +91,26 @@ def sniff(text: str) -> Dialect | None:
     _, delimiter, header = best
     dialect = Dialect(delimiter, header, skip, meta=meta)
     if delimiter != ",":
-        cells = [c for line in body[1:-1] or body[1:] for c in cells_of(line, delimiter)]
-        if any(_DECIMAL_COMMA.fullmatch(c) for c in cells):
+        rows = [cells_of(line, delimiter) for line in body[1:-1] or body[1:]]
+        if any(_DECIMAL_COMMA.fullmatch(c.replace(".", "")) for row in rows for c in row):
             dialect.decimal = ","
-            if any(_THOUSANDS_POINT.fullmatch(c) for c in cells):
-                dialect.thousands = "."
+            _point(dialect, rows)
     return dialect
+
+
+def _point(dialect: Dialect, rows: list[list[str]]) -> None:
+    """Say what points mean beside decimal commas: thousands, or decimals in some of the columns."""
+    thousands = points = ""
+    for row in rows:
+        for name, cell in zip(dialect.header, row, strict=False):
+            role = (metric_role(name) or ("",))[0]
+            if _THOUSANDS_POINT.fullmatch(cell) and ("," in cell or role in _COUNTS):
+                thousands = cell
+            elif _DECIMAL_POINT.fullmatch(cell):
+                points = cell
+    if thousands:
+        dialect.thousands = "."
+        dialect.mixed = (thousands, points) if points else None
 
 
 def _value(text: str) -> Any:
@@ -132,6 +150,12 @@ class Text:
         self._checked = False
         self._decode()
         self.dialect = sniff(self._head().decode(self.encoding, errors="replace").lstrip("\ufeff"))
+        if self.dialect is not None and self.dialect.mixed is not None:
+            parted, point = (printable(c, 40) for c in self.dialect.mixed)
+            raise ConvexlawError(
+                f"{self.label}: beside decimal commas, points part thousands in {parted!r} and decimals in "
+                f"{point!r}; write numbers in one way"
+            )
         self.delimiter = (
             self.dialect.delimiter if self.dialect is not None else ""
         )  # as found, whatever it becomes

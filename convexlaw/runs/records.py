@@ -31,6 +31,10 @@ def _loads(text: str | bytes) -> Any:
         return json.loads(text)
     except RecursionError:
         raise ValueError("nested too deep for a log") from None
+    except ValueError as error:
+        if "digits" in str(error):
+            raise ValueError("a whole number of thousands of digits") from None
+        raise
 
 
 def looks_like_lines(head: bytes) -> bool:
