@@ -64,13 +64,15 @@ def verify(
 ) -> None:
     """Refuse a checkpoint whose past is not the past of the run that is asked for."""
     before = content["settings"]
-    for key in sorted({*before, *settings}):
+    step = int(content["step"])
+    # runs that have not grown yet are one run, whenever and however they will
+    small = step <= min(before.get("grow_at", 0), settings.get("grow_at", 0))
+    for key in sorted({*before, *settings} - ({"grow_at", "grow_init"} if small else set())):
         if before.get(key) != settings.get(key):
             raise ConvexlawError(
                 f"{path} was made with {key} = {before.get(key)!r}, now {key} = {settings.get(key)!r}: a "
                 "run continues only with the settings it began with; set it back, or pass overwrite"
             )
-    step = int(content["step"])
     if step > len(lr):
         raise ConvexlawError(f"{path} is at step {step}, past the end of this schedule ({len(lr)} steps)")
     for label, column, now in (("learning rate", "lr", lr), ("batch size", "batch_size", batch)):

@@ -18,9 +18,11 @@ import torch.nn.functional as F
 
 from convexlaw.errors import ConvexlawError
 from convexlaw.simulations.corpus import Corpus, SequenceOrder
+from convexlaw.simulations.growth import Growth
 from convexlaw.simulations.models import ModelConfig, build
 
 if TYPE_CHECKING:
+    from convexlaw.simulations._networks import Network
     from convexlaw.simulations.train import TrainOptions
 
 __all__ = ["Engine", "session"]
@@ -61,25 +63,72 @@ def _close_group() -> None:
 class Engine:
     """Model, optimizer and position in the text; every method moves all processes of a group together."""
 
-    def __init__(self, model: ModelConfig, options: TrainOptions, corpus: Corpus) -> None:
-        self.options = options
-        self.context = model.context
+    def __init__(
+        self, model: ModelConfig, options: TrainOptions, corpus: Corpus, growth: Growth | None = None
+    ) -> None:
+        self.options, self.growth = options, growth
+        self.config, self.context = model, model.context
         self.rank = dist.get_rank() if dist.is_initialized() else 0
         self.world = dist.get_world_size() if dist.is_initialized() else 1
         self.device = options.device
         if self.device == "cuda" and self.world > 1:
             self.device = f"cuda:{int(os.environ.get('LOCAL_RANK', self.rank))}"
             torch.cuda.set_device(self.device)
-        self.model = build(model, seed=options.seed, device=self.device, dtype=_DTYPES[options.dtype])
-        self.parameters = list(self.model.parameters())
-        self.matrices = [p for p in self.parameters if p.ndim >= 2]
-        gains = [p for p in self.parameters if p.ndim < 2]
-        groups = [{"params": self.matrices, "decay": True}, {"params": gains, "decay": False}]
-        self.optimizer = _optimizer(groups, options)
+        self.model = self._full()
+        self._counts = _counts(self.model, "")
+        if growth is not None:
+            self.model.blocks = self.model.blocks[: growth.start]
+            self._counts |= _counts(self.model, "_before_growth")
+        self.optimizer = self._start()
         self.order = SequenceOrder(corpus.train, model.context, options.seed)
         self.taken = 0
         held_out = corpus.validation_windows(options.eval_sequences, model.context)
         self.held_out = torch.from_numpy(held_out)
+
+    def _full(self) -> Network:
+        options = self.options
+        return build(self.config, seed=options.seed, device=self.device, dtype=_DTYPES[options.dtype])
+
+    def _start(self) -> torch.optim.Optimizer:
+        """Take stock of the model's parameters, for an optimizer without state."""
+        self.parameters = list(self.model.parameters())
+        self.matrices = [p for p in self.parameters if p.ndim >= 2]
+        gains = [p for p in self.parameters if p.ndim < 2]
+        groups = [{"params": self.matrices, "decay": True}, {"params": gains, "decay": False}]
+        return _optimizer(groups, self.options)
+
+    @property
+    def due(self) -> int | None:
+        """Step of a growth that has not happened yet."""
+        growth = self.growth
+        waits = growth is not None and len(self.model.blocks) < self.config.depth
+        return growth.at if growth is not None and waits else None
+
+    @torch.no_grad()
+    def grow(self) -> None:
+        """Make the model whole; blocks there were keep their weights and the state of the optimizer."""
+        growth = self.growth
+        assert growth is not None
+        blocks: list[Any] = list(self._full().blocks)
+        old = self.model.blocks
+        for i, (source, same) in enumerate(growth.origins(self.config.depth)):
+            if source is not None and same:
+                blocks[i] = old[source]
+            elif source is not None:
+                blocks[i].load_state_dict(old[source].state_dict())
+            if not same and growth.init == "zero":
+                for parameter in blocks[i].parameters():
+                    if parameter.ndim >= 2:
+                        parameter.zero_()
+            if not same and growth.init == "copy_zero":
+                for writer in blocks[i].writers():
+                    writer.weight.zero_()
+        self.model.blocks = torch.nn.ModuleList(blocks)
+        before = self.optimizer.state
+        self.optimizer = self._start()
+        for parameter in self.parameters:
+            if parameter in before:
+                self.optimizer.state[parameter] = before[parameter]
 
     def gradient(self, batch_size: int, stop: bool = False) -> tuple[float, float, bool]:
         """Gradient of the mean loss of the next ``batch_size`` sequences, left in the parameters.
@@ -142,6 +191,7 @@ class Engine:
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "taken": self.taken,
+            "depth": len(self.model.blocks),
             "rng": torch.get_rng_state(),
         }
         if self.device.startswith("cuda"):
@@ -150,6 +200,8 @@ class Engine:
 
     def load(self, state: dict[str, Any]) -> None:
         """Inverse of :meth:`state`."""
+        if state.get("depth", 0) > len(self.model.blocks):
+            self.grow()
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.taken = int(state["taken"])
@@ -159,16 +211,9 @@ class Engine:
 
     def facts(self) -> dict[str, Any]:
         """Numbers for the log's header."""
-        count = sum(p.numel() for p in self.parameters)
-        outside = sum(
-            p.numel()
-            for name, p in self.model.named_parameters()
-            if name.split(".")[0] in ("token", "position", "head")
-        )
         return {
-            **asdict(self.model.config),
-            "parameters": count,
-            "parameters_in_blocks": count - outside,
+            **asdict(self.config),
+            **self._counts,
             "torch": torch.__version__,
             "processes": self.world,
         }
@@ -192,6 +237,16 @@ class Engine:
             grad.copy_(flat[position : position + grad.numel()].view_as(grad))
             position += grad.numel()
         return flat[0], bool(flat[1] > 0)
+
+
+def _counts(model: Network, suffix: str) -> dict[str, int]:
+    count = sum(p.numel() for p in model.parameters())
+    outside = sum(
+        p.numel()
+        for name, p in model.named_parameters()
+        if name.split(".")[0] in ("token", "position", "head")
+    )
+    return {f"parameters{suffix}": count, f"parameters_in_blocks{suffix}": count - outside}
 
 
 def _optimizer(groups: list[dict[str, Any]], options: TrainOptions) -> torch.optim.Optimizer:

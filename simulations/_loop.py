@@ -54,6 +54,8 @@ class Run:
         last = len(self.lr) - 1
         while self.step < end:
             k = self.step
+            if k == engine.due:
+                engine.grow()
             val_loss = weight_norm = float("nan")
             if k % self.eval_every == 0 or k == last:
                 val_loss, weight_norm = engine.evaluate(), engine.weight_norm()

@@ -46,6 +46,10 @@ class _Block(nn.Module):
         self.mlp = _Hidden(config)
         self.drop = nn.Dropout(config.dropout)
 
+    def writers(self) -> list[nn.Linear]:
+        """Give the maps whose results are added to the residual stream."""
+        return [self.attention.out, self.mlp.down]
+
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.drop(self.attention(self.attention_norm(x)))
         out: Tensor = x + self.drop(self.mlp(self.mlp_norm(x)))
@@ -79,6 +83,10 @@ class _HiddenBlock(nn.Module):
         self.norm = nn.LayerNorm(config.width, bias=False)
         self.hidden = _Hidden(config)
         self.drop = nn.Dropout(config.dropout)
+
+    def writers(self) -> list[nn.Linear]:
+        """Give the maps whose results are added to the residual stream."""
+        return [self.hidden.down]
 
     def forward(self, x: Tensor) -> Tensor:
         out: Tensor = x + self.drop(self.hidden(self.norm(x)))

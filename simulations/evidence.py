@@ -7,11 +7,12 @@ Each experiment is a tuple of :class:`~convexlaw.simulations.sweep.RunSpec`. :fu
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from convexlaw.errors import ConvexlawError
+from convexlaw.simulations.growth import INITS, Growth
 from convexlaw.simulations.models import TransformerConfig
 from convexlaw.simulations.sweep import RunSpec, run_sweep
 from convexlaw.simulations.train import TrainOptions
@@ -82,7 +83,7 @@ def _gain() -> tuple[RunSpec, ...]:
             options=_options(seed=seed),
         )
         for seed in _SEEDS
-        for peak in ("2e-3", "4e-3", "8e-3", "1.6e-2", "3.2e-2")
+        for peak in ("4e-3", "8e-3", "1.6e-2") + (("2e-3", "3.2e-2") if seed == 0 else ())
         for shape, text in SHAPES.items()
         for label, batch in batches.items()
     )
@@ -139,7 +140,7 @@ def _exchange() -> tuple[RunSpec, ...]:
 
 
 def _joint() -> tuple[RunSpec, ...]:
-    """Runs of fixed batch sizes to fit the joint law on, and of changing ones to predict."""
+    """Fit the joint law on fixed batch sizes, predict changing ones."""
     steps = 1000
     texts = {name.split()[0].lower(): text for name, text in SHAPES.items()}
     ramp = "0:4 1200:8 3600:16 8400:32"
@@ -188,16 +189,49 @@ def _clock() -> tuple[RunSpec, ...]:
     )
 
 
+_DEEP = TransformerConfig(width=32, depth=4, heads=2, context=32)
+DEPTH_STEPS = 1500
+
+
+def _depth() -> tuple[RunSpec, ...]:
+    """Depth grown from 0 and 1 blocks to 4 under WSD and cosine; from 2 with every initialisation."""
+    steps = DEPTH_STEPS
+    texts = {
+        "wsd": f"wsd:steps={steps},peak=6e-3,decay=0.1,warmup=30",
+        "cosine": f"cosine:steps={steps},peak=6e-3,warmup=30",
+    }
+    short = "constant:steps=600,peak=6e-3,warmup=30"
+    found = []
+    for seed in _SEEDS:
+        common = {"batch_size": 8, "model": _DEEP, "options": _options(seed=seed, eval_sequences=512)}
+
+        def add(name: str, text: str, growth: Growth | None, seed: int = seed, common: Any = common) -> None:
+            found.append(RunSpec(f"{name}_seed{seed}", text, growth=growth, **common))
+
+        for shape, text in texts.items():
+            add(f"{shape}_whole", text, None)
+            for start, init in ((0, "random"), (1, "copy_stack")):
+                for share in (0.8, 0.7, 0.5, 0.3):  # the latest first: the others branch from it
+                    add(f"{shape}_from{start}_at{share:g}", text, Growth(round(share * steps), start, init))
+        add("calibrate_whole", short, None)
+        add("calibrate_from0", short, Growth(30))
+        add("calibrate_from1", short, Growth(30, 1, "copy_stack"))
+        for init in INITS if seed < 2 else ():
+            add(f"wsd_from2_{init}", texts["wsd"], Growth(steps // 2, 2, init))
+    return tuple(found)
+
+
 EXPERIMENTS: dict[str, tuple[RunSpec, ...]] = {
     "gain": _gain(),
     "ratio": _ratio(),
     "exchange": _exchange(),
     "joint": _joint(),
     "clock": _clock(),
+    "depth": _depth(),
 }
 """The runs of each experiment."""
 
-EVERY = {"gain": 200, "ratio": 200, "exchange": 200, "joint": 50, "clock": 100}
+EVERY = {"gain": 200, "ratio": 200, "exchange": 200, "joint": 50, "clock": 100, "depth": 25}
 """Spacing of rows and evaluations, in steps."""
 
 

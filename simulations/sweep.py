@@ -14,6 +14,7 @@ from convexlaw._files import replacing
 from convexlaw.errors import ConvexlawError
 from convexlaw.simulations._batch_text import parse_batch_sizes
 from convexlaw.simulations.corpus import Corpus, load_corpus
+from convexlaw.simulations.growth import Growth
 from convexlaw.simulations.models import MlpConfig, ModelConfig, TransformerConfig
 from convexlaw.simulations.train import TrainOptions, train
 from convexlaw.theory import schedules
@@ -42,6 +43,8 @@ class RunSpec:
         Sequences of an update, or a batch schedule as text (:func:`convexlaw.simulations.train.train`).
     model, options : TransformerConfig or MlpConfig, TrainOptions
         As in :func:`convexlaw.simulations.train.train`.
+    growth : Growth, optional
+        Growth of the model's depth.
     """
 
     name: str
@@ -49,6 +52,7 @@ class RunSpec:
     batch_size: int | str = 32
     model: ModelConfig = field(default_factory=TransformerConfig)
     options: TrainOptions = field(default_factory=TrainOptions)
+    growth: Growth | None = None
 
     def lr(self) -> NDArray[np.float64]:
         """Learning rate of every update, shape (T,)."""
@@ -86,6 +90,9 @@ class RunSpec:
                 given = 0 if item.name == "clip" and given is None else given
                 values = given if isinstance(given, tuple) else (given,)
                 words += [f"--{item.name.replace('_', '-')}", *map(str, values)]
+        if self.growth is not None:
+            words += ["--grow-at", str(self.growth.at), "--grow-from", str(self.growth.start)]
+            words += ["--grow-init", self.growth.init]
         if every > 1:
             words += ["--log-every", str(every)]
         return shlex.join([*words, "--out", f"{self.name}.csv"])
@@ -174,18 +181,26 @@ def branches(specs: Sequence[RunSpec]) -> dict[str, tuple[str, int]]:
         best = (0, "")
         for j in range(i):
             other = specs[j]
-            if (other.model, other.options) != (spec.model, spec.options):
+            if (other.model, other.options) != (spec.model, spec.options) or not _alike(spec, other):
                 continue
             length = min(len(rates[i]) - 1, len(rates[j]))  # the last step has an evaluation of its own
             differs = np.flatnonzero(
                 (rates[i][:length] != rates[j][:length]) | (batches[i][:length] != batches[j][:length])
             )
             shared = int(differs[0]) if differs.size else length
+            if spec.growth is not None and other.growth is not None and spec.growth != other.growth:
+                shared = min(shared, spec.growth.at, other.growth.at)
             if shared > best[0]:
                 best = (shared, other.name)
         if best[0]:
             found[spec.name] = (best[1], best[0])
     return found
+
+
+def _alike(one: RunSpec, other: RunSpec) -> bool:
+    """Whether two runs begin with the same number of blocks."""
+    a, b = one.growth, other.growth
+    return a is b if a is None or b is None else a.start == b.start
 
 
 def run_sweep(
@@ -237,6 +252,7 @@ def run_sweep(
                 batch_size=spec.batch_size,
                 model=spec.model,
                 options=spec.options,
+                growth=spec.growth,
                 corpus=corpus,
                 out=out / f"{spec.name}.csv",
                 every=every,

@@ -16,6 +16,7 @@ from convexlaw.errors import ConvergenceWarning, ConvexlawError
 from convexlaw.simulations._batch_text import parse_batch_sizes
 from convexlaw.simulations._loop import Run, interrupts
 from convexlaw.simulations.corpus import Corpus, load_corpus
+from convexlaw.simulations.growth import Growth
 from convexlaw.simulations.models import ModelConfig, TransformerConfig, require_torch
 from convexlaw.simulations.training_log import TrainLog
 from convexlaw.theory import schedules
@@ -103,6 +104,7 @@ def train(
     batch_size: int | str | ArrayLike = 32,
     model: ModelConfig | None = None,
     options: TrainOptions | None = None,
+    growth: Growth | None = None,
     corpus: Corpus | None = None,
     out: str | Path | None = None,
     every: int = 1,
@@ -130,6 +132,8 @@ def train(
         Sizes of the model.
     options : TrainOptions, optional
         Optimizer, seed, evaluation, precision, device.
+    growth : Growth, optional
+        Train a shallower model first, ``model`` from some step on.
     corpus : Corpus, optional
         Text; the standard library's sources without it.
     out : path-like, optional
@@ -195,6 +199,8 @@ def train(
         )
     if options.eval_every is None:
         options = replace(options, eval_every=every if every > 1 else max(1, len(rates) // 100))
+    if growth is not None:
+        growth.check(model.depth, len(rates))
     target = Path(out) if out is not None else None
     store = Path(checkpoint) if checkpoint is not None else target.with_suffix(".ckpt") if target else None
     begin = _starting_point(target, store, resume, overwrite, start_from)
@@ -203,8 +209,8 @@ def train(
     from convexlaw.simulations import _checkpoint, _engine
 
     with _engine.session(options):
-        engine = _engine.Engine(model, options, corpus)
-        run = Run(engine, rates, batch, _settings(model, options, corpus))
+        engine = _engine.Engine(model, options, corpus, growth)
+        run = Run(engine, rates, batch, _settings(model, options, corpus, growth))
         if begin is not None:
             content = _checkpoint.load(begin)
             _checkpoint.verify(begin, content, run.settings, rates, batch)
@@ -267,11 +273,14 @@ def _starting_point(
     return Path(start_from) if start_from is not None else None
 
 
-def _settings(model: ModelConfig, options: TrainOptions, corpus: Corpus) -> dict[str, Any]:
+def _settings(
+    model: ModelConfig, options: TrainOptions, corpus: Corpus, growth: Growth | None
+) -> dict[str, Any]:
     """Everything, schedules apart, that a run may not change halfway."""
     free = {"device", "threads", "micro_batch"}
     chosen = {key: value for key, value in asdict(options).items() if key not in free}
-    return {"model": model.kind, **asdict(model), **chosen, "corpus_sha256": corpus.sha256}
+    grow = {"grow_at": growth.at, "grow_from": growth.start, "grow_init": growth.init} if growth else {}
+    return {"model": model.kind, **asdict(model), **chosen, **grow, "corpus_sha256": corpus.sha256}
 
 
 def _meta(

@@ -44,6 +44,14 @@ def train(
         float | None, typer.Option(help="Standard deviation of the initial matrices; default width^-1/2.")
     ] = None,
     dropout: Annotated[float, typer.Option(help="Drop probability.")] = 0.0,
+    grow_at: Annotated[
+        int | None, typer.Option(help="Updates of a shallower model before the whole one is trained.")
+    ] = None,
+    grow_from: Annotated[int, typer.Option(help="Blocks of that shallower model.")] = 0,
+    grow_init: Annotated[
+        str,
+        typer.Option(help="New blocks: random, copy_last, copy_stack, copy_interpolate, zero or copy_zero."),
+    ] = "random",
     seed: Annotated[int, typer.Option(help="Seed of weights, text order and dropout.")] = 0,
     corpus: Annotated[
         Path | None, typer.Option(help="Folder or file of text; Python's standard library without it.")
@@ -84,6 +92,7 @@ def train(
     from convexlaw.cli import _tables
     from convexlaw.errors import ConvergenceWarning, ConvexlawError
     from convexlaw.simulations.corpus import load_corpus
+    from convexlaw.simulations.growth import Growth
     from convexlaw.simulations.models import MlpConfig, TransformerConfig, require_torch
     from convexlaw.simulations.train import TrainOptions
     from convexlaw.simulations.train import train as run
@@ -128,6 +137,7 @@ def train(
                 batch_size=batch_schedule or batch_size,
                 model=kinds[model](**sizes),
                 options=options,
+                growth=None if grow_at is None else Growth(grow_at, grow_from, grow_init),
                 corpus=load_corpus(corpus) if corpus else None,
                 out=out,
                 every=log_every,
