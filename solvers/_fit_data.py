@@ -95,7 +95,11 @@ def prepare(runs: Sequence[RunData], split: str, skip: int, constants: Constants
             raise ConvexlawError(
                 f"run {run.name!r} has no batch size but the law has a batch term: add the column batch_size"
             )
-        paths.append(RunPath.make(run.lr, steps, run.batch if batch else None, decay or 0.0, std))
+        try:
+            path = RunPath.make(run.lr, steps, run.batch if batch else None, decay or 0.0, std)
+        except ConvexlawError as error:
+            raise ConvexlawError(f"run {run.name!r}: {error}") from None
+        paths.append(path)
         names.append(run.name)
         losses.append(loss)
         total += steps.size

@@ -162,13 +162,12 @@ class _Reduced:
         c[moving] = solution
         if not np.all(c > 0) or not np.all(X @ c > 0):
             c[moving] = np.maximum(solution, 0.0)
-            c = np.where(
-                self.held,
-                c,
-                np.maximum(
-                    c, 0.02 * float(np.median(target)) / (self.p * np.maximum(np.abs(X).mean(axis=0), 1e-300))
-                ),
+            mean = np.abs(X).mean(axis=0)
+            # a column of zeros (no drop of the learning rate) says nothing of its parameter: 0
+            least = np.divide(
+                0.02 * float(np.median(target)), self.p * mean, out=np.zeros(self.p), where=mean > 0
             )
+            c = np.where(self.held, c, np.maximum(c, least))
             if not np.all(X @ c > 0) and not self.held[0]:
                 c[0] = float(target.min())
         return c

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import least_squares, minimize
 
-from convexlaw import ConvexlawError
+from convexlaw import ConvexlawError, fit_curves
 from convexlaw.solvers.fit import Problem, solve
 from convexlaw.theory.laws import CURVE_LAWS, CVX5, TABLE_LAWS, CVX4q, RunPath, curve_law, table_law
 from convexlaw.theory.schedules import parse
@@ -237,3 +238,36 @@ def test_infinite_columns_are_refused():
     problem = Problem(CVX4q.columns(paths), np.full(100, 3.0), CVX4q.linear(), CVX4q.nonlinear, np.ones(100))
     with pytest.raises(ConvexlawError, match="finite"):
         solve(problem)
+
+
+def constant_log(rate):
+    step = np.arange(200)
+    return pd.DataFrame({"run": "a", "step": step, "lr": rate, "loss": 2 + 1 / np.sqrt(1 + step)})
+
+
+@pytest.mark.parametrize("law", ["cvx4q", "cvx5", "rc4", "tissue", "multipower", "averaged", "cd3"])
+@pytest.mark.parametrize(
+    ("rate", "words"),
+    [
+        (1e-300, "run 'a': the largest learning rate is 1e-300: laws take peaks from 1e-30"),
+        (1e200, r"run 'a': the largest learning rate is 1e\+200"),
+        (np.where(np.arange(200) > 150, 1e-300, 1e-3), "lr spans from 1e-300 to 0.001"),
+    ],
+)
+def test_learning_rates_beyond_all_reason_are_refused(law, rate, words):
+    with pytest.raises(ConvexlawError, match=words):
+        fit_curves(constant_log(rate), law, weight_decay=0.1)
+
+
+def test_a_weight_decay_that_turns_the_weights_round_is_refused():
+    with pytest.raises(ConvexlawError, match="one step would turn the weights round"):
+        fit_curves(constant_log(5.0), "rc4", weight_decay=0.3)
+    assert fit_curves(constant_log(1e-3), "rc4", weight_decay=0.3).converged
+
+
+@pytest.mark.parametrize("law", ["tissue", "multipower"])
+def test_a_column_of_zeros_gives_a_parameter_of_zero(law):
+    fit = fit_curves(constant_log(1e-3), law, alpha_prior=False)
+    assert fit.params["b"] == 0.0
+    assert np.all(np.isfinite(fit.predict("wsd:steps=400,peak=1e-3,decay=0.2")[1:]))
+    assert any("b ended at 0" in s for s in fit.identifiability.sentences)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convexlaw.errors import ConvexlawError
+from convexlaw.theory._noise_sum import check_span
 
 __all__ = ["Parameter", "RunPath", "warmup_end"]
 
@@ -18,6 +19,7 @@ Steps = NDArray[np.int64]
 S_FLOOR = 3e-4  # of the S in S^-q (spec: avoids the first steps)
 Q_GRID = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6)
 V_TOL = 1e-5  # relative step in v at which the value is exact to 1e-10
+PEAKS = (1e-30, 1e30)  # peaks whose squares and powers are far from under- and overflow
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,13 @@ class RunPath:
                 f"lr[{bad[0]}] = {rates[bad[0]]}: learning rates must be finite and not negative; "
                 "correct the schedule"
             )
+        peak = float(rates.max())
+        if peak > 0 and not PEAKS[0] <= peak <= PEAKS[1]:
+            raise ConvexlawError(
+                f"the largest learning rate is {peak:.3g}: laws take peaks from {PEAKS[0]:g} to "
+                f"{PEAKS[1]:g}; give the learning rates that the optimizer used"
+            )
+        check_span(rates)
         steps = (
             np.arange(rates.size, dtype=np.int64)
             if at is None
@@ -168,6 +177,13 @@ def effective_lr(path: RunPath) -> Array:
     """Learning rates on the rotational clock: steps relative to the norm of the weights."""
     from convexlaw.theory._law_kernels import clock
 
+    shrink = path.weight_decay * float(path.lr.max())
+    if shrink >= 1:
+        raise ConvexlawError(
+            f"weight_decay = {path.weight_decay:g} times the largest learning rate {path.lr.max():.3g} is "
+            f"{shrink:.3g}: one step would turn the weights round; give the decoupled weight decay of AdamW "
+            "(weights shrink by lr * weight_decay a step), or use another law"
+        )
     return np.asarray(clock(path.lr, path.weight_decay, path.init_std))
 
 
