@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from convexlaw.solvers.fit import load_fit
     from convexlaw.solvers.fit_curves import CurveFit, fit_curves
     from convexlaw.solvers.fit_table import TableFit, fit_table
+    from convexlaw.solvers.glm import SlopeClassifier
     from convexlaw.solvers.path import SlopePath, slope_path
     from convexlaw.solvers.slope import sorted_l1_dual_gap
 
@@ -28,6 +29,7 @@ _HOME = {
     "read_runs": "runs.table",
     "CurveFit": "solvers.fit_curves",
     "Slope": "solvers.estimators",
+    "SlopeClassifier": "solvers.glm",
     "SlopePath": "solvers.path",
     "TableFit": "solvers.fit_table",
     "TwoLevelSlope": "solvers.estimators",
@@ -46,6 +48,7 @@ __all__ = [
     "ExtrapolationWarning",
     "RunTable",
     "Slope",
+    "SlopeClassifier",
     "SlopePath",
     "TableFit",
     "TwoLevelSlope",

@@ -44,7 +44,7 @@ def plot_slope_path(path: SlopePath, ax: Axes | None = None, *, top: int = 7, x:
     """
     axes = axes_or_new(ax)
     order = np.argsort(-path.alphas, kind="stable")
-    coefs = path.coefs[:, order]
+    coefs = path.coefs[..., order].reshape(-1, order.size)
     if x == "alpha":
         values: Any = path.alphas[order]
         if (values > 0).all() and values.size > 1:
@@ -61,7 +61,7 @@ def plot_slope_path(path: SlopePath, ax: Axes | None = None, *, top: int = 7, x:
         raise ConvexlawError(f"x = {x!r}: use 'alpha', 'clusters' or 'deviance'")
     ever = np.flatnonzero(np.abs(coefs).max(axis=1, initial=0.0) > 0.0)
     largest = ever[np.argsort(-np.abs(coefs[ever, -1]), kind="stable")[: max(top, 0)]]
-    names = path.feature_names or tuple(f"x{j}" for j in range(coefs.shape[0]))
+    names = [name + out for name in path.names for out in path.outputs]
     others = np.setdiff1d(ever, largest)
     if others.size:
         axes.plot(values, coefs[others].T, color=COLORS["muted"], linewidth=0.7, alpha=0.6)

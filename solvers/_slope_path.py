@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -20,15 +20,22 @@ if TYPE_CHECKING:
 
     Vector = NDArray[np.float64]
 
-__all__ = ["PathRun", "alpha_grid", "solve_path"]
+__all__ = ["PathRun", "alpha_grid", "early_end", "solve_path"]
 
 
-def alpha_grid(problem: Problem, n_alphas: int, alpha_min_ratio: float | None) -> Vector:
+class _Penalised(Protocol):
+    n: int
+    p: int
+
+    def alpha_max(self) -> float: ...
+
+
+def alpha_grid(problem: _Penalised, n_alphas: int, alpha_min_ratio: float | None) -> Vector:
     """Geometric grid from alpha_max down.
 
     Parameters
     ----------
-    problem : Problem
+    problem : Problem or GlmProblem
     n_alphas : int
     alpha_min_ratio : float, optional
         Smallest alpha over alpha_max; 1e-2 where p > n and 1e-4 otherwise, by default.
@@ -90,6 +97,40 @@ def solve_path(problem: Problem, alphas: Vector) -> Iterator[tuple[Solution, Vec
         yield problem.solution(b, gap, engine.rounds - before, clusters=engine.part.m), b, engine
 
 
+def early_end(
+    ratios: Vector,
+    clusters: NDArray[np.int64],
+    k: int,
+    limits: tuple[float, float, int | None],
+    rows: int,
+    size: int,
+    fit_intercept: bool,
+) -> str:
+    """Why an automatic path ends after its alpha number k; empty where it goes on.
+
+    Parameters
+    ----------
+    ratios, clusters : ndarray
+        Deviance ratios and numbers of clusters so far.
+    limits : tuple
+        ``tol_dev_ratio, tol_dev_change, max_clusters``.
+    rows, size : int
+        Observations times responses, and coefficients.
+    """
+    most_ratio, least_change, most_clusters = limits
+    if most_clusters is None:
+        most_clusters = min(rows, size + 1) - int(fit_intercept and rows <= size)
+    if ratios[k] > most_ratio:
+        return f"deviance ratio {ratios[k]:.6f} > tol_dev_ratio = {most_ratio:g}"
+    if clusters[k] > most_clusters or (clusters[k] == most_clusters and rows <= size):
+        return f"saturated: {clusters[k]} clusters, limit {most_clusters}"
+    if k and ratios[k] > 0.0 and clusters[k] > 0:
+        change = (ratios[k] - ratios[k - 1]) / ratios[k]
+        if ratios[k - 1] > 0.0 and change < least_change:
+            return f"deviance ratio changed by {change:.2e} < tol_dev_change = {least_change:g}"
+    return ""
+
+
 class PathRun:
     """The arrays of a path while it is solved."""
 
@@ -119,29 +160,15 @@ class PathRun:
                 self.done = k + 1
                 advance(1)
                 if limits is not None:
-                    self.stopped = self._ends(problem, k, limits)
+                    self.stopped = early_end(
+                        self.ratios, self.clusters, k, limits, problem.n, problem.p, problem.fit_intercept
+                    )
                     if self.stopped:
                         break
         self._cut()
         if engine is not None and engine.form == "gram":
             self._recheck(problem, alphas[: self.done], seen[:, : self.done])
         self.converged = self.gaps <= problem.tol * problem.null
-
-    def _ends(self, problem: Problem, k: int, limits: tuple[float, float, int | None]) -> str:
-        most_ratio, least_change, most_clusters = limits
-        if most_clusters is None:
-            most_clusters = min(problem.n, problem.p + 1) - int(
-                problem.fit_intercept and problem.n <= problem.p
-            )
-        if self.ratios[k] > most_ratio:
-            return f"deviance ratio {self.ratios[k]:.6f} > tol_dev_ratio = {most_ratio:g}"
-        if self.clusters[k] > most_clusters or (self.clusters[k] == most_clusters and problem.n <= problem.p):
-            return f"saturated: {self.clusters[k]} clusters, limit {most_clusters}"
-        if k and self.ratios[k] > 0.0 and self.clusters[k] > 0:
-            change = (self.ratios[k] - self.ratios[k - 1]) / self.ratios[k]
-            if self.ratios[k - 1] > 0.0 and change < least_change:
-                return f"deviance ratio changed by {change:.2e} < tol_dev_change = {least_change:g}"
-        return ""
 
     def _cut(self) -> None:
         k = self.done

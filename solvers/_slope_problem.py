@@ -32,8 +32,8 @@ class Solution:
 
     Attributes
     ----------
-    coef : ndarray, shape (p,)
-    intercept : float
+    coef : ndarray, shape (p,), or (p, m) for m responses or classes
+    intercept : float, or ndarray, shape (m,)
     gap : float
         Duality gap, in the units of the objective.
     null : float
@@ -46,7 +46,7 @@ class Solution:
     """
 
     coef: Vector
-    intercept: float
+    intercept: Any
     gap: float
     null: float
     n_clusters: int

@@ -14,6 +14,7 @@ from convexlaw.solvers._explained import Explained
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from convexlaw.solvers._glm_problem import GlmProblem
     from convexlaw.solvers._slope_problem import Problem
 
     Vector = NDArray[np.float64]
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["Slope", "TwoLevelSlope"]
 
 
-class _SlopeBase(Explained, RegressorMixin, BaseEstimator):
-    """What the SLOPE regressors share; a subclass says which penalty sequence it means."""
+class _SlopeCore(Explained, BaseEstimator):
+    """What the SLOPE estimators share; a subclass says which penalty sequence it means."""
 
     alpha: float
     fit_intercept: bool
@@ -33,17 +34,21 @@ class _SlopeBase(Explained, RegressorMixin, BaseEstimator):
     solver: str
     warm_start: bool
 
-    def _penalty(self, p: int) -> dict[str, Any]:
+    #: whether y may have several columns
+    _several = False
+
+    def _penalty(self, size: int) -> dict[str, Any]:
         raise NotImplementedError
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.target_tags.multi_output = self._several and getattr(self, "loss", "quadratic") == "quadratic"
         return tags
 
-    def _data(self, X: Any, y: Any) -> tuple[Any, Any, list[Any] | None]:
+    def _data(self, X: Any, y: Any, *, labels: bool = False) -> tuple[Any, Any, list[Any] | None]:
         """Check X and y as scikit-learn asks: matrix, response, names of the columns."""
-        from sklearn.utils.validation import validate_data
+        from sklearn.utils.validation import column_or_1d, validate_data
 
         from convexlaw.solvers._slope_input import as_matrix, column_names
 
@@ -57,9 +62,15 @@ class _SlopeBase(Explained, RegressorMixin, BaseEstimator):
             accept_sparse=("csc", "csr"),
             dtype="numeric",
             ensure_all_finite=False,
-            y_numeric=True,
-            multi_output=False,
+            y_numeric=not labels,
+            multi_output=self._several,
         )
+        if self._several and y.ndim == 2 and y.shape[1] == 1:
+            y = column_or_1d(y, warn=True)
+        if labels:
+            from sklearn.utils.multiclass import check_classification_targets
+
+            check_classification_targets(y)
         return as_matrix(X), y, names
 
     def _options(self) -> dict[str, Any]:
@@ -74,26 +85,88 @@ class _SlopeBase(Explained, RegressorMixin, BaseEstimator):
             "scaling": self.scaling,
             "tol": self.tol,
             "max_iter": self.max_iter,
-            "solver": self.solver,
+            "solver": getattr(self, "solver", "auto"),
         }
 
-    def _problem(self, X: Any, y: Any, sample_weight: Any) -> Problem:
-        from convexlaw.solvers._slope_problem import Problem
+    def _problem_of(
+        self, matrix: Any, y: Any, names: list[Any] | None, width: int, weights: Any, offset: Any, **loss: Any
+    ) -> Problem | GlmProblem:
+        """Return the problem of checked data with ``width`` columns of coefficients."""
+        from convexlaw.solvers._glm_problem import make_problem
 
+        options = self._options() | self._penalty(matrix.shape[1] * width)
+        return make_problem(matrix, y, sample_weight=weights, offset=offset, names=names, **loss, **options)
+
+    def _solve(self, problem: Problem | GlmProblem) -> None:
+        """Solve for alpha and set the fitted attributes."""
+        from convexlaw.solvers._glm_path import solve_any
+        from convexlaw.solvers.slope import check_alpha, warn_if_short
+
+        start = getattr(self, "coef_", None) if self.warm_start else None
+        solution = solve_any(problem, check_alpha(self.alpha), start)
+        warn_if_short(solution, problem.tol, type(self).__name__)
+        self.coef_: Vector = solution.coef.T
+        self.intercept_ = solution.intercept
+        self.lambda_: Vector = problem.lam
+        self.dual_gap_ = solution.gap
+        self.null_objective_ = solution.null
+        self.n_iter_ = max(1, solution.n_iter)
+        self.n_clusters_ = solution.n_clusters
+        self.converged_ = solution.converged
+
+    def _predictor(self, X: Any, offset: Any) -> Vector:
+        """Linear predictor, with as many columns as the coefficients have rows."""
+        from sklearn.utils.validation import check_is_fitted, validate_data
+
+        check_is_fitted(self)
+        X = self._encoded(X)
+        X = validate_data(self, X, accept_sparse=("csc", "csr"), dtype="numeric", reset=False)
+        eta = np.asarray(X @ self.coef_.T + self.intercept_)
+        if offset is not None:
+            eta = eta + np.asarray(offset, dtype=np.float64).reshape(-1, *(1,) * (eta.ndim - 1))
+        return np.asarray(eta)
+
+
+class _SlopeBase(RegressorMixin, _SlopeCore):
+    """What the SLOPE regressors share."""
+
+    loss: str = "quadratic"
+    threshold: float = 1.345
+
+    def __sklearn_tags__(self) -> Any:
+        """Tags; counts are not negative."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = self.loss == "poisson"
+        return tags
+
+    def _problem(self, X: Any, y: Any, sample_weight: Any, offset: Any = None) -> Problem | GlmProblem:
         matrix, y, names = self._data(X, y)
-        options = self._options() | self._penalty(matrix.shape[1])
-        return Problem(matrix, y, sample_weight=sample_weight, names=names, **options)
+        if self.loss not in ("quadratic", "poisson", "huber"):
+            classes = "; SlopeClassifier has losses for classes" if isinstance(self.loss, str) else ""
+            raise ConvexlawError(f"loss = {self.loss!r}: use 'quadratic', 'poisson' or 'huber'{classes}")
+        width = y.shape[1] if y.ndim == 2 else 1
+        return self._problem_of(
+            matrix, y, names, width, sample_weight, offset, loss=self.loss, threshold=self.threshold
+        )
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+    ) -> Any:
         """Fit the model.
 
         Parameters
         ----------
         X : array_like or scipy sparse, shape (n, p)
             Dense of any order and real dtype, CSC or CSR; neither copied nor densified.
-        y : array_like, shape (n,)
+        y : array_like, shape (n,), or (n, m) for several responses of the quadratic loss
         sample_weight : array_like, shape (n,), optional
             Weights >= 0; the loss is their weighted average, so an integer weight is a repeated row.
+        offset : array_like, shape (n,), optional
+            Known part of the linear predictor: the log of the exposure, for the Poisson loss.
 
         Returns
         -------
@@ -109,49 +182,83 @@ class _SlopeBase(Explained, RegressorMixin, BaseEstimator):
         ConvergenceWarning
             The duality gap is above ``tol`` after ``max_iter`` iterations.
         """
-        from convexlaw.solvers.slope import check_alpha, solve, warn_if_short
+        from convexlaw.solvers.slope import check_alpha
 
-        alpha = check_alpha(self.alpha)
-        problem = self._problem(X, y, sample_weight)
-        engine = problem.engine()
-        start = getattr(self, "coef_", None) if self.warm_start else None
-        if start is not None and start.shape == (problem.p,) and np.isfinite(start).all():
-            engine.start_at(problem.design.seen(np.asarray(start, dtype=np.float64)))
-        solution = solve(problem, alpha, engine)
-        warn_if_short(solution, problem.tol, type(self).__name__)
-        self.coef_: Vector = solution.coef
-        self.intercept_ = solution.intercept
-        self.lambda_: Vector = problem.lam
-        self.dual_gap_ = solution.gap
-        self.null_objective_ = solution.null
-        self.n_iter_ = max(1, solution.n_iter)
-        self.n_clusters_ = solution.n_clusters
-        self.converged_ = solution.converged
-        self._keep(X, y, sample_weight)
+        check_alpha(self.alpha)
+        self._solve(self._problem(X, y, sample_weight, offset))
+        self._keep(X, y, sample_weight, offset)
         return self
 
-    def predict(self, X: Any) -> Vector:
-        """Predict the response.
+    def predict(self, X: Any, offset: ArrayLike | None = None) -> Vector:
+        """Predict the mean response.
 
         Parameters
         ----------
         X : array_like or scipy sparse, shape (n, p)
+        offset : array_like, shape (n,), optional
 
         Returns
         -------
-        ndarray, shape (n,)
+        ndarray, shape (n,) or (n, m)
         """
-        from sklearn.utils.validation import check_is_fitted, validate_data
+        from convexlaw.solvers.glm import mean_of
 
-        check_is_fitted(self)
-        X = self._encoded(X)
-        X = validate_data(self, X, accept_sparse=("csc", "csr"), dtype="numeric", reset=False)
-        prediction: Vector = np.asarray(X @ self.coef_ + self.intercept_)
-        return prediction
+        return mean_of(self.loss, self._predictor(X, offset))
+
+    def score(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+    ) -> float:
+        """R^2 of the prediction, or D^2 for the Poisson loss: the share of the deviance that is explained.
+
+        Parameters
+        ----------
+        X : array_like or scipy sparse, shape (n, p)
+        y : array_like, shape (n,) or (n, m)
+        sample_weight, offset : array_like, shape (n,), optional
+
+        Returns
+        -------
+        float
+            At most 1; 0 for a model that knows the mean of y (and the offset) alone.
+        """
+        from convexlaw.solvers.glm import explained_deviance
+
+        if self.loss == "poisson":
+            return explained_deviance("poisson", y, self._predictor(X, offset), sample_weight, offset)
+        from sklearn.metrics import r2_score
+
+        return float(r2_score(y, self.predict(X, offset), sample_weight=sample_weight))
+
+    def deviance(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+    ) -> float:
+        """Mean deviance: the squared error, or what the loss has in its place.
+
+        Parameters
+        ----------
+        X : array_like or scipy sparse, shape (n, p)
+        y : array_like, shape (n,) or (n, m)
+        sample_weight, offset : array_like, shape (n,), optional
+
+        Returns
+        -------
+        float
+        """
+        from convexlaw.solvers.glm import mean_deviance
+
+        return mean_deviance(self.loss, y, self._predictor(X, offset), sample_weight, self.threshold)
 
 
 class Slope(_SlopeBase):
-    """SLOPE: linear regression with the sorted L1 penalty, solved to a certified duality gap.
+    """SLOPE: linear, Poisson or Huber regression with the sorted L1 penalty, to a certified duality gap.
 
     Minimises over b and b0
 
@@ -171,7 +278,12 @@ class Slope(_SlopeBase):
         False discovery rate of "bh" and "gaussian".
     theta1, theta2 : float
         Parameters of "oscar": ``theta1 + theta2 (p - i)``.
-    loss : {"quadratic"}
+    loss : {"quadratic", "poisson", "huber"}
+        Half of its mean deviance stands in place of the quadratic term; "poisson" has a log link. With y of
+        shape (n, m) the quadratic loss is summed over responses, the sorted L1 norm runs over all p m
+        coefficients.
+    threshold : float
+        Residual from which "huber" is linear, in units of y.
     fit_intercept : bool
         A free intercept; centring is implicit, sparse X stays sparse.
     centering : {"none", "mean", "min"}
@@ -183,15 +295,15 @@ class Slope(_SlopeBase):
     max_iter : int
         Bound on epochs of coordinate descent and Newton steps.
     solver : {"auto", "gram", "working_gram", "columns", "residual"}
-        Form of the inner problem; "auto" chooses by a model of the costs.
+        Form of the inner problem; "auto" chooses by a model of the costs (the only one of other losses).
     warm_start : bool
         Start from the coefficients of the previous fit.
 
     Attributes
     ----------
-    coef_ : ndarray, shape (p,)
-    intercept_ : float
-    lambda_ : ndarray, shape (p,)
+    coef_ : ndarray, shape (p,), or (m, p) for m responses
+    intercept_ : float, or ndarray, shape (m,)
+    lambda_ : ndarray, shape (p,) or (p m,)
         The penalty sequence that alpha multiplies.
     dual_gap_ : float
         Duality gap over all features, computed from the data at the end, in the units of the objective.
@@ -220,6 +332,8 @@ class Slope(_SlopeBase):
     (array([1.824, 1.824, 0.   , 0.   ]), 1, True)
     """
 
+    _several = True
+
     def __init__(
         self,
         *,
@@ -230,6 +344,7 @@ class Slope(_SlopeBase):
         theta1: float = 1.0,
         theta2: float = 0.5,
         loss: str = "quadratic",
+        threshold: float = 1.345,
         fit_intercept: bool = True,
         centering: str = "none",
         scaling: str = "none",
@@ -245,6 +360,7 @@ class Slope(_SlopeBase):
         self.theta1 = theta1
         self.theta2 = theta2
         self.loss = loss
+        self.threshold = threshold
         self.fit_intercept = fit_intercept
         self.centering = centering
         self.scaling = scaling
@@ -253,9 +369,7 @@ class Slope(_SlopeBase):
         self.solver = solver
         self.warm_start = warm_start
 
-    def _penalty(self, p: int) -> dict[str, Any]:
-        if self.loss != "quadratic":
-            raise ConvexlawError(f"loss = {self.loss!r}: use 'quadratic'")
+    def _penalty(self, size: int) -> dict[str, Any]:
         return {
             "lam": self.lam,
             "lambda_type": self.lambda_type,
@@ -282,7 +396,7 @@ class TwoLevelSlope(_SlopeBase):
         Weights, ``high >= low >= 0``.
     fraction : float
         Share of the ranks with the high weight, in [0, 1].
-    fit_intercept, centering, scaling, tol, max_iter, solver, warm_start
+    loss, threshold, fit_intercept, centering, scaling, tol, max_iter, solver, warm_start
         As in :class:`Slope`.
 
     Attributes
@@ -303,6 +417,8 @@ class TwoLevelSlope(_SlopeBase):
     array([2., 2., 1., 1.])
     """
 
+    _several = True
+
     def __init__(
         self,
         *,
@@ -310,6 +426,8 @@ class TwoLevelSlope(_SlopeBase):
         high: float = 1.0,
         low: float = 0.5,
         fraction: float = 0.1,
+        loss: str = "quadratic",
+        threshold: float = 1.345,
         fit_intercept: bool = True,
         centering: str = "none",
         scaling: str = "none",
@@ -322,6 +440,8 @@ class TwoLevelSlope(_SlopeBase):
         self.high = high
         self.low = low
         self.fraction = fraction
+        self.loss = loss
+        self.threshold = threshold
         self.fit_intercept = fit_intercept
         self.centering = centering
         self.scaling = scaling
@@ -330,7 +450,7 @@ class TwoLevelSlope(_SlopeBase):
         self.solver = solver
         self.warm_start = warm_start
 
-    def _penalty(self, p: int) -> dict[str, Any]:
+    def _penalty(self, size: int) -> dict[str, Any]:
         from convexlaw.theory.sorted_l1 import two_level_sequence
 
-        return {"lam": two_level_sequence(p, self.high, self.low, self.fraction)}
+        return {"lam": two_level_sequence(size, self.high, self.low, self.fraction)}

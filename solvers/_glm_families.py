@@ -1,0 +1,286 @@
+"""The losses of SLOPE beyond one quadratic response: what each asks of y, its derivatives, its dual.
+
+A family works on the linear predictor ``eta`` (n, m): m = 1 for "logistic", "poisson", "huber" and the
+quadratic loss of one response, one column a class for "multinomial", one a response for several responses.
+All losses are half deviances with weights that sum to one. The dual point of a predictor is its residual
+times s in [0, 1]: it stays in the domain of the conjugate, since y - s r lies between y and its prediction.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from convexlaw.errors import ConvexlawError
+from convexlaw.solvers import _glm_kernels as kernels
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+LOSSES = ("quadratic", "logistic", "multinomial", "poisson", "huber")
+_KINDS = {
+    "quadratic": kernels.QUADRATIC,
+    "logistic": kernels.LOGISTIC,
+    "poisson": kernels.POISSON,
+    "huber": kernels.HUBER,
+}
+
+
+class Family:
+    """A loss of one column.
+
+    Parameters
+    ----------
+    name : {"quadratic", "logistic", "poisson", "huber"}
+    threshold : float
+        Residual beyond which "huber" is linear, in units of y.
+    """
+
+    def __init__(self, name: str, threshold: float = 1.0) -> None:
+        self.name, self.kind, self.threshold = name, _KINDS[name], float(threshold)
+        self.m = 1
+        self.constant = name == "quadratic"
+        self.invariant = False
+
+    def check(self, Y: Array) -> None:
+        """Refuse a response outside the loss's domain, or one without a finite optimum of the intercept.
+
+        Raises
+        ------
+        ConvexlawError
+        """
+        from convexlaw.solvers._slope_input import row_list
+
+        if self.name == "poisson":
+            bad = np.flatnonzero(Y[:, 0] < 0.0)
+            if bad.size:
+                raise ConvexlawError(
+                    f"y = {Y[bad[0], 0]:g} in {row_list(bad)}: the Poisson loss needs counts, y >= 0"
+                )
+            if not Y.any():
+                raise ConvexlawError("y is zero in every row: the Poisson mean would be zero, its log -inf")
+        elif self.name == "logistic" and np.ptp(Y) == 0.0:
+            raise ConvexlawError("y has one class only in the rows of positive weight: both are needed")
+
+    def loss(self, Y: Array, eta: Array, weights: Array) -> float:
+        """Weighted loss."""
+        return float(kernels.loss_value(self.kind, Y.reshape(-1), eta.reshape(-1), weights, self.threshold))
+
+    def derivatives(self, Y: Array, eta: Array, weights: Array) -> tuple[float, Array, Array]:
+        """Loss, weighted residuals (n, m) and curvatures (n, m); see :meth:`curvature`."""
+        r, h = np.empty(Y.shape[0]), np.empty(Y.shape[0])
+        value = kernels.derivatives(self.kind, Y.reshape(-1), eta.reshape(-1), weights, self.threshold, r, h)
+        return float(value), r.reshape(-1, 1), h.reshape(-1, 1)
+
+    def model(self, Y: Array, eta: Array, h: Array, weights: Array, *, safe: bool) -> Array:
+        """Curvatures for a quadratic model that is not singular; ``safe``: one that bounds the loss."""
+        if self.name == "huber":
+            r = np.abs(Y - eta)
+            outside = self.threshold / np.maximum(r, self.threshold)
+            bound = weights[:, None] * outside
+            return bound if safe else np.maximum(h, 1e-3 * bound)
+        if self.constant:
+            return h
+        return np.maximum(h, 1e-6 * float(h.mean()))
+
+    def curvature(self, h: Array, k: int, other: int, weights: Array) -> Array | None:
+        """Second derivatives in columns k and other, weighted, shape (n,); None where they vanish."""
+        return h[:, 0]
+
+    def energy(self, h: Array, R: Array, weights: Array) -> float:
+        """Squared length of the residuals in units of the model: of u in :meth:`factor`."""
+        return float((R**2 / h).sum())
+
+    def factor(self, h: Array, R: Array, weights: Array) -> tuple[Array, Array]:
+        """Roots S (n, k, m) of the second derivatives, S'S per row, and u (n, k) with S'u = R."""
+        root = np.sqrt(h)
+        return root[:, :, None], R / root
+
+    def divergence(self, Y: Array, eta: Array, weights: Array, s: float) -> float:
+        """Gap between loss and dual at the residuals times s: f + f*(-s r) + s r eta, summed; >= 0."""
+        return float(
+            kernels.divergence(self.kind, Y.reshape(-1), eta.reshape(-1), weights, self.threshold, s)
+        )
+
+    def shift(self, Y: Array, eta: Array, weights: Array) -> Array:
+        """Constant (m,) to add to eta for the best intercept."""
+        return np.array(
+            [kernels.best_shift(self.kind, Y.reshape(-1), eta.reshape(-1), weights, self.threshold)]
+        )
+
+    def mean(self, eta: Array) -> Array:
+        """Prediction of y from eta."""
+        if self.name == "logistic":
+            from scipy.special import expit
+
+            return np.asarray(expit(eta))
+        if self.name == "poisson":
+            with np.errstate(over="ignore"):
+                return np.exp(eta)
+        return eta
+
+
+class Responses(Family):
+    """The quadratic loss of several responses: ``1/2 sum_i w_i ||y_i - eta_i||^2``."""
+
+    def __init__(self, m: int) -> None:
+        super().__init__("quadratic")
+        self.m = m
+
+    def loss(self, Y: Array, eta: Array, weights: Array) -> float:
+        """Weighted loss."""
+        return 0.5 * float(weights @ ((Y - eta) ** 2).sum(axis=1))
+
+    def derivatives(self, Y: Array, eta: Array, weights: Array) -> tuple[float, Array, Array]:
+        """Loss, weighted residuals and curvatures."""
+        away = Y - eta
+        R = weights[:, None] * away
+        return 0.5 * float((R * away).sum()), R, np.broadcast_to(weights[:, None], Y.shape)
+
+    def curvature(self, h: Array, k: int, other: int, weights: Array) -> Array | None:
+        """Second derivatives in columns k and other."""
+        return weights if k == other else None
+
+    def factor(self, h: Array, R: Array, weights: Array) -> tuple[Array, Array]:
+        """Roots of the second derivatives."""
+        root = np.sqrt(weights)
+        return root[:, None, None] * np.eye(self.m), R / root[:, None]
+
+    def divergence(self, Y: Array, eta: Array, weights: Array, s: float) -> float:
+        """Gap between loss and dual."""
+        return (1.0 - s) ** 2 * self.loss(Y, eta, weights)
+
+    def shift(self, Y: Array, eta: Array, weights: Array) -> Array:
+        """Weighted mean of the residuals."""
+        return np.asarray(weights @ (Y - eta) / weights.sum())
+
+
+class Multinomial(Family):
+    """Multinomial deviance of m columns: one a class, or all but the last class (``reference``)."""
+
+    def __init__(self, n_classes: int, *, reference: bool = False) -> None:
+        self.name, self.threshold, self.constant = "multinomial", 1.0, False
+        self.reference = reference
+        self.invariant = not reference
+        self.m = n_classes - reference
+
+    def check(self, Y: Array) -> None:
+        """Refuse classes without a row.
+
+        Raises
+        ------
+        ConvexlawError
+        """
+        counts = Y.sum(axis=0)
+        if not counts.all() or (self.reference and counts.sum() == Y.shape[0]):
+            raise ConvexlawError("some class of y has no row of positive weight: drop its rows")
+
+    def loss(self, Y: Array, eta: Array, weights: Array) -> float:
+        """Weighted loss."""
+        return self.derivatives(Y, eta, weights)[0]
+
+    def derivatives(self, Y: Array, eta: Array, weights: Array) -> tuple[float, Array, Array]:
+        """Loss, weighted residuals, probabilities."""
+        P, R = np.empty(Y.shape), np.empty(Y.shape)
+        value = kernels.softmax_terms(Y, np.ascontiguousarray(eta), weights, self.reference, P, R)
+        return float(value), R, P
+
+    def model(self, Y: Array, eta: Array, h: Array, weights: Array, *, safe: bool) -> Array:
+        """Probabilities, away from 0 and 1."""
+        return np.clip(h, 1e-6, 1.0 - 1e-6)
+
+    def curvature(self, h: Array, k: int, other: int, weights: Array) -> Array | None:
+        """Second derivatives in columns k and other, from the probabilities h."""
+        if k == other:
+            return weights * h[:, k] * (1.0 - h[:, k])
+        return -weights * h[:, k] * h[:, other]
+
+    def energy(self, h: Array, R: Array, weights: Array) -> float:
+        """Squared length of the residuals in units of the model."""
+        u = self.factor(h, R, weights)[1]
+        return float((u**2).sum())
+
+    def factor(self, h: Array, R: Array, weights: Array) -> tuple[Array, Array]:
+        """Roots of the second derivatives: diag(sqrt p) (I - 1 p'), whose square is diag(p) - p p'."""
+        if self.reference:
+            h = np.column_stack([h, 1.0 - h.sum(axis=1)])
+            R = np.column_stack([R, -R.sum(axis=1)])
+        root = np.sqrt(np.maximum(h, 1e-12))
+        S = root[:, :, None] * (np.eye(h.shape[1]) - h[:, None, :])
+        S *= np.sqrt(weights)[:, None, None]
+        return S[:, :, : self.m], R / (root * np.sqrt(weights)[:, None])
+
+    def divergence(self, Y: Array, eta: Array, weights: Array, s: float) -> float:
+        """Gap between loss and dual."""
+        return float(kernels.softmax_divergence(Y, np.ascontiguousarray(eta), weights, self.reference, s))
+
+    def shift(self, Y: Array, eta: Array, weights: Array) -> Array:
+        """Find the intercepts by damped Newton steps; without a reference class they sum to zero."""
+        m = self.m
+        c = np.zeros(m)
+        value, R, P = self.derivatives(Y, eta, weights)
+        for _ in range(100):
+            slope = R.sum(axis=0)
+            if (np.abs(slope) <= 1e-16 * np.abs(R).sum(axis=0)).all():
+                break
+            W = weights[:, None] * P
+            M = np.diag(W.sum(axis=0)) - W.T @ P
+            if not self.reference:
+                # the loss does not see a common shift of all classes
+                M += M.trace() / m**2
+            step = np.linalg.solve(M + 1e-14 * max(M.trace(), 1e-300) * np.eye(m), slope)
+            step /= max(1.0, float(np.abs(step).max()) / 5.0)
+            t = 1.0
+            while t > 1e-10:
+                new, R_new, P_new = self.derivatives(Y, eta + (c + t * step), weights)
+                if new <= value + 1e-14 * abs(value):
+                    break
+                t *= 0.5
+            c = c + t * step
+            done = new >= value - 1e-15 * abs(value) and float(np.abs(step).max()) < 1e-12
+            value, R, P = new, R_new, P_new
+            if done:
+                break
+        return c if self.reference else c - c.mean()
+
+    def mean(self, eta: Array) -> Array:
+        """Probabilities of the classes."""
+        from scipy.special import softmax
+
+        if self.reference:
+            eta = np.column_stack([eta, np.zeros(eta.shape[0])])
+        return np.asarray(softmax(eta, axis=1))
+
+
+def make_family(loss: Any, m: int = 1, *, threshold: float = 1.345, reference: bool = False) -> Family:
+    """Return the family of a loss.
+
+    Parameters
+    ----------
+    loss : str
+    m : int
+        Responses, or classes of "multinomial".
+    threshold : float
+        Of "huber".
+    reference : bool
+        Leave the last class of "multinomial" without coefficients.
+
+    Raises
+    ------
+    ConvexlawError
+        Unknown loss, bad threshold, or several responses where the loss has one.
+    """
+    if loss not in LOSSES:
+        raise ConvexlawError(f"loss = {loss!r}: use one of {', '.join(map(repr, LOSSES))}")
+    if loss == "multinomial":
+        return Multinomial(m, reference=reference)
+    if loss == "huber" and not 0.0 < threshold < np.inf:
+        raise ConvexlawError(f"threshold = {threshold!r}: the Huber threshold must be positive and finite")
+    if m > 1:
+        if loss != "quadratic":
+            raise ConvexlawError(f"y has {m} columns: loss = {loss!r} takes one; several need 'quadratic'")
+        return Responses(m)
+    return Family(loss, threshold)

@@ -1,0 +1,217 @@
+"""Compiled loops of the losses: values, residuals, curvatures, conjugates and intercepts.
+
+A loss of one column has a ``kind``; ``weights`` sum to one, ``size`` is the threshold of the Huber loss.
+Every loss is half a deviance, so it is >= 0, and 0 where the prediction equals the response.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+QUADRATIC, LOGISTIC, POISSON, HUBER = range(4)
+
+
+@njit(cache=True, nogil=True)
+def _terms(kind: int, y: float, eta: float, size: float) -> tuple[float, float, float]:
+    """Loss, residual (minus its derivative) and curvature of one observation."""
+    if kind == LOGISTIC:
+        # with y in {0, 1}: log(1 + exp(-t)) for t = +-eta, and both tails without cancellation
+        t = eta if y > 0.5 else -eta
+        e = math.exp(-abs(t))
+        away = e / (1.0 + e) if t >= 0.0 else 1.0 / (1.0 + e)
+        return math.log1p(e) + max(-t, 0.0), away if y > 0.5 else -away, e / (1.0 + e) ** 2
+    if kind == POISSON:
+        mu = math.exp(min(eta, 700.0))
+        if y == 0.0:
+            return mu, -mu, mu
+        t = eta - math.log(y)
+        away = math.expm1(min(t, 700.0))
+        return y * (away - t), -y * away, mu
+    r = y - eta
+    if kind == HUBER and abs(r) > size:
+        return size * (abs(r) - 0.5 * size), math.copysign(size, r), 0.0
+    return 0.5 * r * r, r, 1.0
+
+
+@njit(cache=True, nogil=True)
+def loss_value(kind: int, y: Floats, eta: Floats, weights: Floats, size: float) -> float:
+    """Weighted loss."""
+    total = 0.0
+    for i in range(y.size):
+        total += weights[i] * _terms(kind, y[i], eta[i], size)[0]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def derivatives(
+    kind: int, y: Floats, eta: Floats, weights: Floats, size: float, r: Floats, h: Floats
+) -> float:
+    """Weighted residuals and curvatures; returns the loss."""
+    total = 0.0
+    for i in range(y.size):
+        f, away, curvature = _terms(kind, y[i], eta[i], size)
+        total += weights[i] * f
+        r[i] = weights[i] * away
+        h[i] = weights[i] * curvature
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _relative_entropy(d: float, mu: float, log_mu: float) -> float:
+    """Q log(q / mu) - q + mu at q = mu + d."""
+    q = mu + d
+    if q <= 0.0:
+        return mu - q
+    if mu > 0.0 and abs(d) < 0.1 * mu:
+        x = d / mu
+        return mu * ((1.0 + x) * math.log1p(x) - x)
+    return q * (math.log(q) - log_mu) - d
+
+
+@njit(cache=True, nogil=True)
+def divergence(kind: int, y: Floats, eta: Floats, weights: Floats, size: float, s: float) -> float:
+    """Fenchel-Young remainder f(eta) + f*(-s r) + s r eta of the residuals r, scaled by s in [0, 1]; >= 0."""
+    total = 0.0
+    rest = 1.0 - s
+    for i in range(y.size):
+        if kind == LOGISTIC:
+            t = eta[i] if y[i] > 0.5 else -eta[i]
+            e = math.exp(-abs(t))
+            log_big = -math.log1p(e)
+            log_small = log_big - abs(t)
+            # the probability of what was not seen, and of what was; a share of the former moves
+            other, log_other = math.exp(log_small), log_small
+            seen, log_seen = math.exp(log_big), log_big
+            if t < 0.0:
+                other, seen = seen, other
+                log_other, log_seen = log_seen, log_other
+            d = rest * other
+            f = _relative_entropy(d, seen, log_seen) + _relative_entropy(-d, other, log_other)
+        elif kind == POISSON:
+            mu = math.exp(min(eta[i], 700.0))
+            f = _relative_entropy(rest * (y[i] - mu), mu, eta[i])
+        else:
+            r = y[i] - eta[i]
+            f = 0.5 * rest * rest * r * r
+            if kind == HUBER and abs(r) > size:
+                f = rest * size * abs(r) - 0.5 * size * size * (1.0 - s * s)
+        total += weights[i] * max(f, 0.0)
+    return total
+
+
+@njit(cache=True, nogil=True)
+def best_shift(kind: int, y: Floats, eta: Floats, weights: Floats, size: float) -> float:
+    """Constant that, added to eta, makes the weighted residuals sum to zero: Newton within a bracket."""
+    low, high = -np.inf, np.inf
+    c = 0.0
+    if kind == POISSON:
+        # in closed form, from the largest term down; what follows takes out its rounding
+        top = eta.max()
+        mean, given = 0.0, 0.0
+        for i in range(y.size):
+            mean += weights[i] * math.exp(eta[i] - top)
+            given += weights[i] * y[i]
+        c = math.log(given / mean) - top
+    elif kind == LOGISTIC:
+        given, mass = 0.0, 0.0
+        for i in range(y.size):
+            given += weights[i] * y[i]
+            mass += weights[i]
+        even = math.log(given / (mass - given))
+        low, high = even - eta.max() - 1e-3, even - eta.min() + 1e-3
+    elif kind == HUBER:
+        low, high = np.inf, -np.inf
+        for i in range(y.size):
+            low = min(low, y[i] - eta[i])
+            high = max(high, y[i] - eta[i])
+    c = min(max(c, low), high)
+    for k in range(200):
+        slope, total, curvature = 0.0, 0.0, 0.0
+        for i in range(y.size):
+            _, away, h = _terms(kind, y[i], eta[i] + c, size)
+            slope += weights[i] * away
+            total += weights[i] * abs(away)
+            curvature += weights[i] * h
+        if abs(slope) <= 1e-16 * total:
+            break
+        if slope > 0.0:
+            low = max(low, c)
+        else:
+            high = min(high, c)
+        new = c + slope / curvature if curvature > 0.0 else np.nan
+        if not low <= new <= high or k > 30:
+            if low == -np.inf or high == np.inf:
+                break
+            new = 0.5 * (low + high)
+        if abs(new - c) <= 2e-16 * abs(c):
+            break
+        c = new
+    return c
+
+
+@njit(cache=True, nogil=True)
+def softmax_terms(Y: Floats, eta: Floats, weights: Floats, reference: bool, P: Floats, R: Floats) -> float:
+    """Multinomial loss; fills probabilities and weighted residuals. A reference class has eta = 0, unseen."""
+    n, m = Y.shape
+    total = 0.0
+    for i in range(n):
+        top = 0.0 if reference else -np.inf
+        for k in range(m):
+            top = max(top, eta[i, k])
+        mass = math.exp(-top) if reference else 0.0
+        seen = 0.0
+        one = 0.0
+        for k in range(m):
+            P[i, k] = math.exp(eta[i, k] - top)
+            mass += P[i, k]
+            seen += Y[i, k] * eta[i, k]
+            one += Y[i, k]
+        total += weights[i] * max(math.log(mass) + top - seen, 0.0)
+        for k in range(m):
+            P[i, k] /= mass
+        for k in range(m):
+            away = Y[i, k] - P[i, k]
+            if Y[i, k] > 0.5:
+                # the others' sum: without cancellation where P is close to one
+                away = math.exp(-top) / mass if reference else 0.0
+                for j in range(m):
+                    if j != k:
+                        away += P[i, j]
+            R[i, k] = weights[i] * away
+    return total
+
+
+@njit(cache=True, nogil=True)
+def softmax_divergence(Y: Floats, eta: Floats, weights: Floats, reference: bool, s: float) -> float:
+    """Fenchel-Young remainder of the multinomial residuals, scaled by s in [0, 1]."""
+    n, m = Y.shape
+    rest = 1.0 - s
+    total = 0.0
+    for i in range(n):
+        top = 0.0 if reference else -np.inf
+        for k in range(m):
+            top = max(top, eta[i, k])
+        mass = math.exp(-top) if reference else 0.0
+        for k in range(m):
+            mass += math.exp(eta[i, k] - top)
+        log_mass = math.log(mass) + top
+        f = 0.0
+        left = 1.0
+        for k in range(m):
+            mu = math.exp(eta[i, k] - log_mass)
+            left -= Y[i, k]
+            f += _relative_entropy(rest * (Y[i, k] - mu), mu, eta[i, k] - log_mass)
+        if reference:
+            mu = math.exp(-log_mass)
+            f += _relative_entropy(rest * (left - mu), mu, -log_mass)
+        total += weights[i] * max(f, 0.0)
+    return total

@@ -1,0 +1,278 @@
+"""Quadratic models of a loss on a working set, in the forms that the SLOPE engine solves.
+
+A model is ``1/2 d'Hd - g'd`` with the free intercepts eliminated, d the change of the coefficients. Its Gram
+matrix serves working sets of moderate size; the table of weighted columns serves large ones, where few
+clusters may hold most of them; a sparse X keeps its columns sparse.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from convexlaw.solvers._slope_design import Design
+from convexlaw.solvers._slope_engine import Engine
+from convexlaw.solvers._slope_forms import partition
+from convexlaw.solvers._slope_store import DenseStore, GramStore
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from convexlaw.solvers._glm_problem import GlmProblem
+
+    Array = NDArray[np.float64]
+    Index = NDArray[np.int64]
+
+# a Gram matrix beyond this is slower than the table, whatever the number of rows
+_MAX_GRAM = 4000
+# entries of a dense copy of sparse columns
+_MAX_DENSE = 4_000_000
+
+
+class Table(Design):
+    """Weighted, centred columns as the rows of an array: a design for the engine."""
+
+    def __init__(self, rows: int, size: int, table: Array | None = None) -> None:
+        self.n, self.p = rows, size
+        self.sparse, self.plain, self.intercept = False, True, False
+        self.columnwise = True
+        self.scale = self.shift = None
+        self.flat = np.zeros(0, dtype=np.int64)
+        self.mass = 1.0
+        self.table = np.empty((size, 0)) if table is None else table
+        self.root = np.ones(self.table.shape[1])
+
+    def pull(self, r: Array) -> Array:
+        """Correlations with r."""
+        return np.asarray(self.table @ r)
+
+    def product(self, b: Array) -> Array:
+        """Linear combination of the columns."""
+        return np.asarray(b @ self.table)
+
+    def columns(self, index: Index, out: Array) -> None:
+        """Copy columns."""
+        out[:] = self.table[index]
+
+
+class Columns:
+    """Seen columns of X, dense, unweighted, each at most once: rows of a table that grows."""
+
+    def __init__(self, problem: GlmProblem) -> None:
+        self.problem = problem
+        self.slot = np.full(problem.p, -1, dtype=np.int64)
+        self.table: Array = np.empty((0, problem.rows))
+        self.size = 0
+
+    def rows_of(self, features: Index) -> Index:
+        """Rows of the table that hold these features, which are added where they are missing."""
+        wanted = np.unique(features)
+        missing = wanted[self.slot[wanted] < 0]
+        if missing.size:
+            if self.size + missing.size > 2 * wanted.size + 200:
+                # forget what is not in use
+                held = np.flatnonzero(self.slot >= 0)
+                kept = np.intersect1d(held, wanted)
+                self.table = self.table[self.slot[kept]]
+                self.slot[held] = -1
+                self.slot[kept] = np.arange(kept.size)
+                self.size = kept.size
+            need = self.size + missing.size
+            if need > self.table.shape[0]:
+                table = np.empty((need + need // 8 if self.size else need, self.table.shape[1]))
+                table[: self.size] = self.table[: self.size]
+                self.table = table
+            self.table[self.size : need] = self.problem.columns(missing)
+            self.slot[missing] = np.arange(self.size, need)
+            self.size = need
+        return self.slot[features]
+
+
+class Work:
+    """A working set: its columns, and the quadratic models on them.
+
+    Parameters
+    ----------
+    problem : GlmProblem
+    columns : Columns
+    index : ndarray of int64, shape (w,)
+        Entries of vec B.
+    whole : bool
+        Keep dense columns whatever their size: for :meth:`hessian`.
+    """
+
+    def __init__(self, problem: GlmProblem, columns: Columns, index: Index, *, whole: bool = False) -> None:
+        self.problem = problem
+        self.w = index.size
+        p, rows, m = problem.p, problem.rows, problem.m
+        self.thin = problem.design.sparse and m == 1 and rows * self.w > _MAX_DENSE and not whole
+        self.gram = not self.thin and self.w <= min(max(400, 2 * rows * m), _MAX_GRAM)
+        self.engine: Engine | None = None
+        self.spent = 0
+        at = index % p if self.thin else columns.rows_of(index % p)
+        order = np.lexsort((at, index // p))
+        self.index, at = index[order], at[order]
+        self.features = self.index % p
+        ends = np.searchsorted(self.index // p, np.arange(m + 1))
+        self.blocks = [np.arange(ends[k], ends[k + 1]) for k in range(m)]
+        if self.thin:
+            self.X = problem.X[:, self.features].tocsc()
+        else:
+            table = columns.table
+            self.U = [table[_slice(at[ends[k] : ends[k + 1]])] for k in range(m)]
+
+    def pull(self, R: Array) -> Array:
+        """Correlations of the columns with weighted residuals (n, m)."""
+        if self.thin:
+            return self._design(None).pull(R[:, 0])
+        g = np.empty(self.w)
+        for k, block in enumerate(self.blocks):
+            g[block] = self.U[k] @ R[:, k]
+        return g
+
+    def product(self, d: Array) -> Array:
+        """Change of the predictor (n, m) by a change of the coefficients, without intercepts."""
+        if self.thin:
+            return self._design(None).product(d)[:, None]
+        out = np.zeros((self.problem.rows, self.problem.m))
+        for k, block in enumerate(self.blocks):
+            part = d[block]
+            moving = np.flatnonzero(part)
+            if 4 * moving.size < part.size:
+                out[:, k] = part[moving] @ self.U[k][moving]
+            else:
+                out[:, k] = part @ self.U[k]
+        return out
+
+    def _design(self, h: Array | None) -> Design:
+        """Sparse columns with curvatures; without any, centred and scaled as the problem's design."""
+        base = self.problem.design
+        pick = None if base.shift is None else base.shift[self.features]
+        scale = None if base.scale is None else base.scale[self.features]
+        free = self.problem.fit_intercept and h is not None
+        weights = np.ones(self.problem.rows) if h is None else h[:, 0]
+        design = Design(self.X, weights, intercept=free, center=None if free else pick, scale=scale)
+        design.flat = np.flatnonzero(np.isin(self.features, base.flat))
+        return design
+
+    def solve(
+        self, b: Array, h: Array, R: Array, g: Array, lam: Array, cum: Array, goal: float, rounds: int
+    ) -> Array:
+        """Coefficients that minimise the model plus the penalty, to a gap of ``goal``.
+
+        Parameters
+        ----------
+        b, g : ndarray, shape (w,)
+            Present coefficients, and the pull on them.
+        h : ndarray, shape (n, m)
+            Curvatures, see :meth:`Family.model`.
+        R : ndarray, shape (n, m)
+            Weighted residuals; they sum to zero where the intercept is free.
+        lam, cum : ndarray, shapes (w,), (w + 1,)
+        goal : float
+        rounds : int
+            Bound on epochs and Newton steps.
+        """
+        if self.thin:
+            engine = self._thin_engine(b, h, R)
+            engine.solve(lam, cum, goal, rounds)
+        elif self.gram:
+            engine = self._gram_engine(b, h, R, g)
+            engine.solve(lam, cum, goal, engine.rounds + rounds, lam)
+        else:
+            engine = self._table_engine(b, h, R)
+            engine.solve(lam, cum, goal, rounds)
+        self.spent = engine.rounds
+        return engine.coef()
+
+    def _thin_engine(self, b: Array, h: Array, R: Array) -> Engine:
+        design = self._design(h)
+        engine = Engine(design, design.product(b) + R[:, 0] / design.root, form="residual")
+        engine.start_at(b)
+        return engine
+
+    def hessian(self, h: Array) -> Array:
+        """Second derivatives of the loss in the coefficients, intercepts eliminated: shape (w, w)."""
+        family, weights = self.problem.family, self.problem.weights
+        m, free = self.problem.m, self.problem.fit_intercept
+        G = np.zeros((self.w, self.w))
+        C, M = np.zeros((self.w, m)), np.zeros((m, m))
+        for k in range(m):
+            for other in range(k + 1):
+                curvature = family.curvature(h, k, other, weights)
+                if curvature is None or not (self.blocks[k].size or self.blocks[other].size):
+                    if curvature is not None:
+                        M[k, other] = M[other, k] = curvature.sum()
+                    continue
+                weighted = self.U[k] * curvature
+                if m == 1:
+                    G = weighted @ self.U[other].T
+                else:
+                    block = weighted @ self.U[other].T
+                    G[np.ix_(self.blocks[k], self.blocks[other])] = block
+                    G[np.ix_(self.blocks[other], self.blocks[k])] = block.T
+                if free:
+                    C[self.blocks[k], other] = weighted.sum(axis=1)
+                    C[self.blocks[other], k] = self.U[other] @ curvature
+                    M[k, other] = M[other, k] = curvature.sum()
+        self.C, self.inverse = C, _inverse(M) if free else np.zeros((m, m))
+        if free:
+            G -= C @ (self.inverse @ C.T)
+        return G
+
+    def _gram_engine(self, b: Array, h: Array, R: Array, g: Array) -> Engine:
+        G = self.hessian(h)
+        q = G @ b + g
+        energy = float(b @ (q + g)) + self.problem.family.energy(h, R, self.problem.weights)
+        rank = self.problem.rows * self.problem.m
+        if self.engine is None:
+            model = Table(rank, self.w)
+            self.engine = Engine(model, np.array([energy**0.5]), q, form="gram", gram=G)
+        else:
+            engine = self.engine
+            engine.q, engine.energy = q, energy
+            engine.noise = 1e-15 * float(np.abs(q).max(initial=0.0))
+            engine.store = GramStore(engine.design, q, G)
+        self.engine.part = partition(b)
+        return self.engine
+
+    def _table_engine(self, b: Array, h: Array, R: Array) -> Engine:
+        problem = self.problem
+        S, u = problem.family.factor(h, R, problem.weights)
+        table = np.empty((self.w, S.shape[0] * S.shape[1]))
+        for k, block in enumerate(self.blocks):
+            for row, i in enumerate(block):
+                table[i] = (self.U[k][row][:, None] * S[:, :, k]).reshape(-1)
+        if problem.fit_intercept:
+            ones = S.reshape(-1, problem.m)
+            table -= (table @ ones) @ _inverse(ones.T @ ones) @ ones.T
+        model = Table(table.shape[1], self.w, table)
+        engine = Engine(model, model.product(b) + u.reshape(-1))
+        store = DenseStore(model)
+        store.w, store.table, store.data = self.w, table, table.reshape(-1)
+        store.ids, store.q = np.arange(self.w), engine.q
+        store.norm2 = np.einsum("ij,ij->i", table, table)
+        engine.store = store
+        engine.part = partition(b)
+        engine._refresh()
+        return engine
+
+
+def _inverse(M: Array) -> Array:
+    """Inverse of a curvature matrix of intercepts, which a common shift of all classes may leave singular."""
+    if M.shape[0] == 1:
+        return 1.0 / M
+    values, vectors = np.linalg.eigh(M)
+    kept = values > 1e-12 * values[-1]
+    return np.asarray((vectors[:, kept] / values[kept]) @ vectors[:, kept].T)
+
+
+def _slice(at: Index) -> Any:
+    """Index of rows, as a slice where they follow each other: a view then, no copy."""
+    if at.size and at[-1] - at[0] == at.size - 1:
+        return slice(int(at[0]), int(at[-1]) + 1)
+    return at
+
+
+__all__ = ["Columns", "Table", "Work"]

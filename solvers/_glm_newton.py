@@ -1,0 +1,185 @@
+"""SLOPE with any loss by proximal Newton steps on working sets, certified over all columns.
+
+Each step solves a quadratic model of the loss plus the penalty with the engine of the quadratic loss, then
+searches along it; free intercepts are at their optimum after every step, so that the residuals, scaled, are a
+point of the dual.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from convexlaw.solvers._glm_model import Columns, Work
+from convexlaw.theory._sorted_l1_kernels import dual_norm, norm_value, survivors
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from convexlaw.solvers._glm_problem import GlmProblem
+
+    Array = NDArray[np.float64]
+    Index = NDArray[np.int64]
+
+# Newton steps on one working set before its violators are looked for again
+_STEPS = 12
+
+
+class Newton:
+    """State of the solver between penalties: coefficients, predictor, residuals, pull of every column.
+
+    Parameters
+    ----------
+    problem : GlmProblem
+    """
+
+    def __init__(self, problem: GlmProblem) -> None:
+        self.problem = problem
+        self.columns = Columns(problem)
+        self.rounds = 0
+        self.b: Array = np.zeros(problem.p * problem.m)
+        self.g: Array = problem.pull
+        self._at(problem.base)
+
+    def start_at(self, b: Array) -> None:
+        """Warm start from coefficients on the seen columns, shape (p m,)."""
+        self.b = np.array(b, dtype=np.float64)
+        self._at(self.problem.predictor(self.b))
+        self.g = self.problem.pulls(self.R)
+
+    def _at(self, eta: Array) -> None:
+        problem = self.problem
+        self.eta = eta
+        self.loss, self.R, self.h = problem.family.derivatives(problem.Y, eta, problem.weights)
+
+    @property
+    def clusters(self) -> int:
+        """Number of distinct nonzero magnitudes."""
+        return int(np.unique(np.abs(self.b[self.b != 0.0])).size)
+
+    def gap(self, b: Array, g: Array, lam: Array) -> float:
+        """Duality gap of coefficients b with pull g, on the columns that these belong to."""
+        problem = self.problem
+        norm = dual_norm(g, lam)
+        s = min(1.0, 1.0 / norm) if norm > 0.0 else 1.0
+        value = norm_value(b, lam) - s * float(b @ g)
+        if s < 1.0:
+            value += problem.family.divergence(problem.Y, self.eta, problem.weights, s)
+        return value
+
+    def solve(
+        self, lam: Array, cum: Array, goal: float, max_rounds: int, previous: Array | None = None
+    ) -> float:
+        """Solve for one penalty from the current coefficients; returns the duality gap reached.
+
+        Parameters
+        ----------
+        lam, cum : ndarray, shapes (p m,), (p m + 1,)
+            Penalty by rank and its cumulative sum from 0.
+        goal : float
+            Duality gap to reach.
+        max_rounds : int
+            Bound on ``rounds``.
+        previous : ndarray, shape (p m,), optional
+            Penalty of the current coefficients, for the strong rule.
+        """
+        gap = best = self.gap(self.b, self.g, lam)
+        inside = np.zeros(0, dtype=np.int64)
+        inner, stuck = 0.3 * goal, 0
+        while gap > goal and self.rounds < max_rounds:
+            new = self._violators(lam, cum, previous, inside)
+            previous = None
+            grown = new.size > 0 or inside.size == 0
+            if grown:
+                inside = np.union1d(np.union1d(inside, np.flatnonzero(self.b)), new)
+                work = Work(self.problem, self.columns, inside)
+            if inside.size == 0:
+                break
+            moved = self._descend(work, lam, cum, max(inner, 0.1 * gap) if grown else inner, max_rounds)
+            self.g = self.problem.pulls(self.R)
+            gap = self.gap(self.b, self.g, lam)
+            if not grown and gap > 0.5 * best:
+                inner *= 0.1
+                stuck += 1
+                if not moved or stuck > 8:
+                    break
+            best = min(best, gap)
+        return gap
+
+    def _violators(self, lam: Array, cum: Array, previous: Array | None, inside: Index) -> Index:
+        """Entries outside the working set that the prox of the pull would activate, the strongest first."""
+        bound = 0.9995 * lam
+        if previous is not None:
+            bound = np.minimum(bound, np.maximum(np.minimum.accumulate(2.0 * lam - previous), 0.0))
+        index, key = np.empty(lam.size, dtype=np.int64), np.empty(lam.size)
+        k = survivors(self.g, bound, index, key)
+        index, key = index[:k], key[:k]
+        held = np.zeros(lam.size, dtype=bool)
+        held[inside] = True
+        nonzero = int(np.count_nonzero(self.b))
+        held[self.b != 0.0] = True
+        out = ~held[index]
+        index, key = index[out], key[out]
+        most = max(256 if self.problem.rows * lam.size <= 50_000 else 50, nonzero)
+        if index.size > most:
+            order = np.argsort(-key, kind="stable")
+            first = nonzero
+            excess = np.cumsum(key[order]) - (cum[first + 1 : first + order.size + 1] - cum[first])
+            if not (excess[:most] > 0.0).any() and (excess > 0.0).any():
+                # fewer than these cannot leave zero together: a giant cluster
+                most = 2 * int(np.argmax(excess > 0.0)) + 1
+            index = index[order[:most]]
+        return index
+
+    def _descend(self, work: Work, lam: Array, cum: Array, goal: float, max_rounds: int) -> bool:
+        """Newton steps on a working set to a gap on it; whether any of them moved."""
+        w = work.w
+        lam, cum = lam[:w], cum[: w + 1]
+        b = self.b[work.index]
+        g = work.pull(self.R)
+        gap = self.gap(b, g, lam)
+        moved = safe = False
+        for _ in range(_STEPS):
+            if gap <= goal or self.rounds >= max_rounds:
+                break
+            problem = self.problem
+            h = problem.family.model(problem.Y, self.eta, self.h, problem.weights, safe=safe)
+            new = work.solve(b, h, self.R, g, lam, cum, max(0.03 * gap, 0.1 * goal), max_rounds - self.rounds)
+            self.rounds += max(1, work.spent)
+            t = self._search(work, b, new, g, lam)
+            if t == 0.0:
+                if safe or problem.family.name != "huber":
+                    break
+                safe = True
+                continue
+            safe = t < 0.3
+            moved = True
+            b = new if t == 1.0 else b + t * (new - b)
+            g = work.pull(self.R)
+            gap = self.gap(b, g, lam)
+        self.b[work.index] = b
+        return moved
+
+    def _search(self, work: Work, b: Array, new: Array, g: Array, lam: Array) -> float:
+        """Step length from b towards new that lowers the objective enough, 0 where none does; moves eta."""
+        problem, family = self.problem, self.problem.family
+        d = new - b
+        before = norm_value(b, lam)
+        fall = norm_value(new, lam) - before - float(g @ d)
+        if not fall < 0.0:
+            return 0.0
+        change = work.product(d)
+        noise = 1e-14 * (self.loss + before)
+        t = 1.0
+        for _ in range(40):
+            eta = self.eta + t * change
+            if problem.fit_intercept:
+                eta = eta + family.shift(problem.Y, eta, problem.weights)
+            value = family.loss(problem.Y, eta, problem.weights)
+            penalty = norm_value(new if t == 1.0 else b + t * d, lam)
+            if value + penalty <= self.loss + before + 1e-3 * t * fall + noise:
+                self._at(eta)
+                return t
+            t *= 0.5
+        return 0.0
