@@ -176,7 +176,7 @@ def test_no_distance_and_no_gradient():
         (lambda: bound([0.1], grad_norm="big"), "grad_norm = 'big'"),
         (lambda: bound([0.1], distance=-1.0), "distance = -1.0"),
         (lambda: bound([1.0, 1e-150]), "lr spans from 1e-150 to 1.0"),
-        (lambda: bound([1e-200], 1e-200, 1e200), "overflow"),
+        (lambda: bound([1e-200], 1e-200, 1e200, "tail"), "overflow"),
         (lambda: curve([0.1], at=[1]), "at contains 1: horizons of this run are 0 to 0"),
         (lambda: curve([0.1], at=[0.5]), "whole numbers"),
         (lambda: curve([0.1], method="quick"), "method = 'quick'"),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
+from convexlaw.errors import ConvexlawError
 from convexlaw.theory.last_iterate import bound, curve, noise_sum
 
 
@@ -132,3 +133,25 @@ def test_the_minimum_may_lie_at_no_virtual_step():
     limit = 1 / (2 * 2) + 0.01 / (2 * 1)
     for method in ("fast", "direct"):
         assert curve(lr, norms, method=method)[-1] == pytest.approx(limit, rel=1e-12)
+
+
+@pytest.mark.parametrize("form", ["free", "tight"])
+@pytest.mark.parametrize("distance", [1e-100, 1.0, 1e100])
+@pytest.mark.parametrize("exponent", [20, 39, 41, 100, 140, 160, 200])
+def test_steps_that_move_nothing_leave_the_bound_of_staying(form, distance, exponent):
+    # dropping the noise: D^2/(2(S+v)) + v G^2/2 >= D G - S G^2/2; at v = D/G: <= D G (1 + T eta^2 G^2/D^2)
+    rate = distance / 2.0 / 10.0**exponent
+    lr = rate * np.array([1.0, 0.0, 0.5, 1e-20, 1.0])
+    grad_norm = np.array([2.0, 1.0, 0.0, 2.0, 1.0, 0.25])
+    least = grad_norm[1:].copy()
+    if form == "tight":  # a gradient of 0 at the last step says that nothing is left to gain
+        least = np.minimum(least, grad_norm[[0, 0, 2, 3, 4]])
+    np.testing.assert_allclose(curve(lr, grad_norm, distance, form), distance * least, rtol=1e-14)
+    assert bound([rate], distance=distance, form=form) == pytest.approx(distance, rel=1e-14)
+
+
+@pytest.mark.parametrize("form", ["tail", "averaged"])
+def test_bounds_beyond_the_largest_number_are_refused(form):
+    assert bound([1e-200], distance=1.0, form=form) == pytest.approx(5e199)
+    with pytest.raises(ConvexlawError, match="overflow together; rescale them"):
+        bound([1e-200], distance=1e100, form=form)

@@ -46,6 +46,8 @@ Array = NDArray[np.float64]
 
 FORMS = ("free", "tail", "tight", "averaged")
 _TIGHT_LIMIT = 20_000
+# where D/(max lr max G) is larger, steps change the bound of staying by less than 1 in 1e16 up to T = 1e24
+_STILL = 1e40
 
 
 def bound(lr: ArrayLike, grad_norm: ArrayLike = 1.0, distance: float = 1.0, form: str = "free") -> float:
@@ -218,12 +220,16 @@ def _bounds(rates: Array, norms: Array, far: float, form: str, at: NDArray[np.in
         with np.errstate(divide="ignore"):
             return (0.5 * far * far / top) / totals if form in ("tail", "averaged") else np.zeros(at.size)
     kappa, unit = far / top / largest, 0.5 * far * largest
+    if form in ("free", "tight") and kappa > _STILL:
+        least = norms[applied]
+        if form == "tight":  # its weights may also stand on the last step: D min(G_T, G_{T+1})
+            last = np.maximum.accumulate(np.where(rates > 0, np.arange(rates.size), -1))[at]
+            least = np.where(last >= 0, np.minimum(least, norms[last]), least)
+        return _finite(far * least, far, top, largest)
     if far == 0:
         kappa, unit = 0.0, 0.5 * top * largest * largest
     if not (math.isfinite(kappa) and math.isfinite(unit)) or (far > 0 and (kappa == 0 or unit == 0)):
-        raise ConvexlawError(
-            f"distance = {far}, largest rate {top}, gradient norm {largest} overflow together; rescale them"
-        )
+        raise _overflow(far, top, largest)
     g2 = (norms / largest) ** 2 / (kappa if far > 0 else 1.0)
     costs = h**2 * g2[:-1]
     if form == "free":
@@ -233,13 +239,27 @@ def _bounds(rates: Array, norms: Array, far: float, form: str, at: NDArray[np.in
         counts = np.searchsorted(positive, applied)
         values = kernels.tight_sums(h[positive], costs[positive], counts, g2[applied], kappa)
         return unit * np.asarray(values)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         if form == "tail":
             noise = noise_sum(h, costs, g2, at=at, form="tail", method=method)
             values = kappa / totals + noise
         else:
             values = (kappa + np.asarray(kernels.running_sum(costs))[at]) / totals
-    return np.where(none, np.inf, unit * values)
+        values = unit * values
+    _finite(values[~none], far, top, largest)
+    return np.where(none, np.inf, values)
+
+
+def _overflow(far: float, top: float, largest: float) -> ConvexlawError:
+    return ConvexlawError(
+        f"distance = {far}, largest rate {top}, gradient norm {largest} overflow together; rescale them"
+    )
+
+
+def _finite(values: Array, far: float, top: float, largest: float) -> Array:
+    if not np.isfinite(values).all():
+        raise _overflow(far, top, largest)
+    return values
 
 
 def _grad_norms(grad_norm: ArrayLike, size: int) -> Array:
