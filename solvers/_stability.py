@@ -28,8 +28,14 @@ def same_penalty(model: Any) -> Any:
     from convexlaw.solvers import estimators
 
     kind: Any = estimators.Slope
+    if getattr(model, "classes_", None) is not None:
+        from convexlaw.solvers.glm import SlopeClassifier
+
+        kind = SlopeClassifier
     known = kind().get_params()
     given = {k: v for k, v in model.get_params(deep=False).items() if k in known}
+    if "class_weight" in given:
+        given["class_weight"] = None  # already in the weights of the training data
     return kind(**{**given, "alpha": alpha_of(model), "lam": np.asarray(model.lambda_)})
 
 

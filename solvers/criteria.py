@@ -10,8 +10,7 @@ from scipy.special import gammaln
 
 from convexlaw._result import Result
 from convexlaw.errors import ConvexlawError
-from convexlaw.solvers._deviance import unit_deviance
-from convexlaw.solvers._slope_input import as_matrix, as_response, as_weights
+from convexlaw.solvers._slope_input import as_matrix, as_weights
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,6 +38,7 @@ class Criteria(Result):
         Residual sum of squares for the quadratic loss.
     aic, bic, ebic, gcv : ndarray, shape (m,)
     n, p : int
+        Values of y (all responses), coefficients.
     gamma : float
         Of EBIC.
     """
@@ -126,7 +126,7 @@ def information_criteria(
     path : SlopePath
     X : array_like or sparse, shape (n, p)
         The data of the path.
-    y : array_like, shape (n,)
+    y : array_like, shape (n,) or (n, q)
     sample_weight : array_like, shape (n,), optional
         Counts of the rows; n is their sum.
     fit_intercept : bool
@@ -141,7 +141,7 @@ def information_criteria(
     Raises
     ------
     ConvexlawError
-        The Huber loss, which is no likelihood, or several responses.
+        The Huber loss, which is no likelihood.
 
     References
     ----------
@@ -158,30 +158,28 @@ def information_criteria(
     >>> found.df[found.best("bic")]
     np.float64(2.0)
     """
-    loss = str(getattr(path, "loss", "quadratic"))
+    loss = path.loss
     if loss == "huber":
         raise ConvexlawError(
             "the Huber loss is no likelihood, it has no AIC, BIC or EBIC: use cross-validation"
         )
-    if path.coefs.ndim != 2:
-        raise ConvexlawError("criteria are for one response: take one at a time, or use cross-validation")
     matrix = as_matrix(X)
-    rows, p = matrix.shape
-    if p != path.coefs.shape[0]:
-        raise ConvexlawError(f"X has {p} columns, the path {path.coefs.shape[0]} features")
-    response = as_response(y, rows)[:, None]
-    weights = as_weights(sample_weight, rows)
+    weights = as_weights(sample_weight, matrix.shape[0])
     n = float(weights.sum())
-    eta = np.asarray(matrix @ path.coefs) + path.intercepts
-    deviance = weights @ unit_deviance(loss, np.broadcast_to(response, eta.shape), eta)
+    deviance = n * path.deviance(matrix, y, weights)
+    p = path.coefs[..., 0].size
+    columns = p // path.coefs.shape[0]
+    if loss == "multinomial":
+        columns -= 1  # intercepts have a common shift that nothing depends on
     k = path.n_clusters.astype(np.float64)
-    df = k + float(fit_intercept)
+    df = k + columns * float(fit_intercept)
+    rows = n * columns if loss == "quadratic" else n
     with np.errstate(divide="ignore", invalid="ignore"):
-        fit = n * np.log(deviance / n) if loss == "quadratic" else deviance
+        fit = rows * np.log(deviance / rows) if loss == "quadratic" else deviance
         ways = gammaln(p + 1.0) - gammaln(k + 1.0) - gammaln(p - k + 1.0)
-        gcv = deviance / n / (1.0 - df / n) ** 2
-    usable = df < n
-    aic, bic = fit + 2.0 * df, fit + np.log(n) * df
+        gcv = deviance / rows / (1.0 - df / rows) ** 2
+    usable = df < rows
+    aic, bic = fit + 2.0 * df, fit + np.log(rows) * df
     ebic = bic + 2.0 * gamma * ways
     aic, bic, ebic, gcv = (np.where(usable, v, np.inf) for v in (aic, bic, ebic, gcv))
-    return Criteria(path.alphas, df, deviance, aic, bic, ebic, gcv, round(n), p, float(gamma))
+    return Criteria(path.alphas, df, deviance, aic, bic, ebic, gcv, round(rows), p, float(gamma))

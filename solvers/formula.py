@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-__all__ = ["FormulaFeatures", "ModelData", "model_data"]
+__all__ = ["FormulaFeatures", "ModelData", "formula_columns", "model_data"]
 
 
 @dataclass(frozen=True)
@@ -239,6 +239,26 @@ def model_data(formula: str, data: pd.DataFrame, *, na: str = "raise") -> ModelD
     X = features._learn(data, right)
     y, names = _response(formula, left, data)
     return ModelData(X, y, names, features.intercept_, rows, notes, features)
+
+
+def formula_columns(formula: str, data: pd.DataFrame) -> tuple[set[str], set[str]]:
+    """Columns that the two sides of a formula use.
+
+    Parameters
+    ----------
+    formula : str
+    data : DataFrame
+
+    Returns
+    -------
+    response, features : set of str
+        The first is empty for a right side alone.
+    """
+    parsed = _parse(formula, _frame(data))
+    left = getattr(parsed, "lhs", None)
+    columns = set(map(str, data.columns))
+    response = set() if left is None else set(map(str, left.required_variables)) & columns
+    return response, set(map(str, _right(parsed).required_variables)) & columns
 
 
 def refuse_missing(data: pd.DataFrame, columns: list[str]) -> None:

@@ -18,6 +18,8 @@ from convexlaw.solvers._fitted import Fitted, Training, fitted
 from convexlaw.solvers._stability import class_labels, halves, part, refit
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pandas as pd
     from numpy.typing import NDArray
 
@@ -146,6 +148,7 @@ def relaxed(
     robust: bool | None,
     level: float,
     rng: Any,
+    select: Callable[[Training], Any] | None = None,
 ) -> RelaxedFit:
     """Refit of a fitted estimator; see :meth:`Slope.relax <convexlaw.Slope.relax>` for the parameters.
 
@@ -154,6 +157,8 @@ def relaxed(
     model : estimator
     training : Training
     by, split, robust, level, rng
+    select : callable, optional
+        Fits a model to the rows that select; by default a clone of ``model``.
 
     Returns
     -------
@@ -168,15 +173,14 @@ def relaxed(
     if split is not None:
         if not 0.0 < split < 1.0:
             raise ConvexlawError(f"split = {split!r}: the share of the rows that selects lies in (0, 1)")
-        from sklearn.base import clone
-
         generator = np.random.default_rng(rng)
         labels = class_labels(model, training)
         chosen, others = halves(labels, view.X.shape[0], split, generator)
         if min(chosen.size, others.size) < 2:
             raise ConvexlawError(f"split = {split!r} of {view.X.shape[0]} rows leaves a part without rows")
         first = part(training, chosen)
-        selected = fitted(refit(clone(model), first, notes), first)
+        fresh = refit(_unfitted(model), first, notes) if select is None else select(first)
+        selected = fitted(fresh, first)
         second = fitted(model, part(training, others))
         view = second
     terms = _terms(selected, by, view.names)
@@ -195,6 +199,14 @@ def relaxed(
         notes=tuple(dict.fromkeys(notes)),
         features=view.names,
     )
+
+
+def _unfitted(model: Any) -> Any:
+    """Return a clone; class weights are already in the weights of the training data."""
+    from sklearn.base import clone
+
+    fresh = clone(model)
+    return fresh.set_params(class_weight=None) if hasattr(fresh, "class_weight") else fresh
 
 
 @dataclass(frozen=True)

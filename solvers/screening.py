@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-__all__ = ["Screened", "screen"]
+__all__ = ["Screened", "numeric_columns", "screen"]
 
 _MISSING = 0.5  # a column with a larger share of missing values would cost more rows than it is worth
 _LEVELS = 30  # text columns with more levels are names, not categories
@@ -165,6 +165,23 @@ def screen(
     if not features:
         raise ConvexlawError("no usable feature: all are constant in the complete rows")
     return Screened(clean, features, refused, rows, tuple(notes), len(frame))
+
+
+def numeric_columns(frame: pd.DataFrame) -> pd.DataFrame:
+    """Read numbers written as text as numbers, in every column that has them, as :func:`screen` does.
+
+    Parameters
+    ----------
+    frame : DataFrame
+
+    Returns
+    -------
+    DataFrame
+    """
+    import pandas as pd
+
+    named = frame.rename(columns=str).reset_index(drop=True)
+    return pd.DataFrame({c: _as_numbers(named[c])[0] for c in named.columns}, index=named.index)
 
 
 def _remarks(clean: pd.DataFrame, responses: Sequence[str], features: Sequence[str]) -> list[str]:

@@ -181,7 +181,9 @@ def penalty_in_words(model: Any) -> str:
     -------
     str
     """
-    if hasattr(model, "fraction") or hasattr(model, "fraction_"):
+    if hasattr(model, "low_ratio_"):
+        words = f"weight 1 on the top {model.fraction_:.3g} of the ranks, {model.low_ratio_:g} below"
+    elif hasattr(model, "fraction") or hasattr(model, "fraction_"):
         high, low, fraction = (
             getattr(model, f"{k}_", getattr(model, k, None)) for k in ("high", "low", "fraction")
         )
