@@ -1,16 +1,20 @@
 """The training runs behind the evidence page of the documentation.
 
 Each experiment is a tuple of :class:`~convexlaw.simulations.sweep.RunSpec`. :func:`run` trains one
-(again, to continue an interrupted one).
+(again, to continue an interrupted one), :func:`collect` thins its logs, :func:`load` reads those that come
+with the package; :mod:`~convexlaw.simulations.evidence_batches`,
+:mod:`~convexlaw.simulations.evidence_depth` and :mod:`~convexlaw.simulations.evidence_clock` make the tables.
 """
 
 from __future__ import annotations
 
+import importlib.resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from convexlaw._files import write_text
 from convexlaw.errors import ConvexlawError
 from convexlaw.simulations.growth import INITS, Growth
 from convexlaw.simulations.models import TransformerConfig
@@ -19,9 +23,10 @@ from convexlaw.simulations.train import TrainOptions
 from convexlaw.theory import schedules
 
 if TYPE_CHECKING:
+    import pandas as pd
     from numpy.typing import ArrayLike
 
-__all__ = ["EVERY", "EXPERIMENTS", "run", "stages_text"]
+__all__ = ["EVERY", "EXPERIMENTS", "collect", "load", "run", "stages_text"]
 
 _SMALL = TransformerConfig(width=32, depth=2, heads=2, context=32)
 _SEEDS = range(3)
@@ -194,7 +199,7 @@ DEPTH_STEPS = 1500
 
 
 def _depth() -> tuple[RunSpec, ...]:
-    """Depth grown from 0 and 1 blocks to 4 under WSD and cosine; from 2 with every initialisation."""
+    """Grow 0 and 1 blocks to 4 under WSD and cosine, 2 with every initialisation."""
     steps = DEPTH_STEPS
     texts = {
         "wsd": f"wsd:steps={steps},peak=6e-3,decay=0.1,warmup=30",
@@ -213,6 +218,9 @@ def _depth() -> tuple[RunSpec, ...]:
             for start, init in ((0, "random"), (1, "copy_stack")):
                 for share in (0.8, 0.7, 0.5, 0.3):  # the latest first: the others branch from it
                     add(f"{shape}_from{start}_at{share:g}", text, Growth(round(share * steps), start, init))
+        for share in (0.3, 0.5, 0.7, 0.8):  # the whole model, with the updates it has in the grown runs
+            fewer = round((1 - share) * steps)
+            add(f"wsd_whole_{fewer}", texts["wsd"].replace(str(steps), str(fewer), 1), None)
         add("calibrate_whole", short, None)
         add("calibrate_from0", short, Growth(30))
         add("calibrate_from1", short, Growth(30, 1, "copy_stack"))
@@ -254,3 +262,80 @@ def _known(name: str) -> tuple[RunSpec, ...]:
     if name not in EXPERIMENTS:
         raise ConvexlawError(f"experiment {name!r} is unknown; there are {', '.join(EXPERIMENTS)}")
     return EXPERIMENTS[name]
+
+
+def collect(name: str, out: str | Path, target: str | Path) -> None:
+    """Write the thinned log of a finished experiment: run, step, val_loss (nats per token).
+
+    A row at step k is measured before update k, the one at step T after the last update. Experiments that
+    compare final losses keep the last row alone; ``clock`` has the weight norm besides.
+
+    Parameters
+    ----------
+    name : str
+        Key of :data:`EXPERIMENTS`.
+    out : path-like
+        Folder that :func:`run` filled.
+    target : path-like
+        CSV file to write.
+
+    Raises
+    ------
+    ConvexlawError
+        A run is missing or unfinished.
+    """
+    import pandas as pd
+
+    columns = ["val_loss", "weight_norm"] if name == "clock" else ["val_loss"]
+    parts: list[pd.DataFrame] = []
+    told: dict[str, str] = {}
+    for spec in _known(name):
+        path = Path(out) / f"{spec.name}.csv"
+        head = _header(path) if path.is_file() else {}
+        if "final_val_loss" not in head:
+            raise ConvexlawError(f"{path} is not the log of a finished run: call run({name!r}, ...) again")
+        told = told or head
+        rows = pd.read_csv(path, comment="#", usecols=["step", *columns]).iloc[:-1]
+        if name in _FINALS:
+            rows = rows.iloc[:0]
+        rows.loc[len(rows), ["step", "val_loss"]] = len(spec.lr()), float(head["final_val_loss"])
+        parts.append(rows.assign(run=spec.name, step=rows["step"].astype(int)))
+    table = pd.concat(parts)[["run", "step", *columns]]
+    text = "".join(
+        f"# {key}: {told[key]}\n" for key in ("corpus", "corpus_sha256", "torch", "dtype", "threads")
+    )
+    first = f"# convexlaw-evidence: {name}\n# command: convexlaw.simulations.evidence.run({name!r}, FOLDER)\n"
+    write_text(target, first + text + table.to_csv(index=False, float_format="%.6g"))
+
+
+def load(name: str) -> pd.DataFrame:
+    """Thinned log of an experiment as it comes with the package (:func:`collect`).
+
+    Parameters
+    ----------
+    name : str
+        Key of :data:`EXPERIMENTS`.
+
+    Returns
+    -------
+    DataFrame
+        Columns run, step, val_loss, and weight_norm for ``clock``.
+    """
+    import pandas as pd
+
+    _known(name)
+    folder = Path(str(importlib.resources.files("convexlaw.simulations").joinpath("logs", "evidence")))
+    return pd.read_csv(folder / f"{name}.csv", comment="#")
+
+
+_FINALS = ("gain", "ratio", "exchange")
+
+
+def _header(path: Path) -> dict[str, str]:
+    lines = []
+    with path.open() as file:
+        for line in file:
+            if not line.startswith("# "):
+                break
+            lines.append(line[2:].rstrip("\n"))
+    return dict(line.split(": ", 1) for line in lines if ": " in line)
