@@ -19,6 +19,7 @@ from convexlaw.paper_repro._claims_bu_2025_depth import CLAIMS, PAPER
 from convexlaw.paper_repro._data import Data
 from convexlaw.simulations.descent import expected_descent
 from convexlaw.simulations.problems import Quadratic, power_law_quadratic
+from convexlaw.theory.depth import compute_ratio
 from convexlaw.theory.last_iterate import optimal_peak
 from convexlaw.theory.schedules import constant, cosine, wsd
 
@@ -102,10 +103,10 @@ def draw(data: Data) -> Figure:
 def check(data: Data) -> list[Check]:
     """Judge every claim."""
     sheet = Sheet(CLAIMS, data.missing)
-    ratio = _flops(0.8, 39e6, 124e6)
+    ratio = compute_ratio(0.8, 39e6, 124e6)
     sheet.judge("C278", ratio)
     sheet.judge("C279", ratio)
-    sheet.judge("C280", _flops(0.8, 0.0, 124e6))
+    sheet.judge("C280", compute_ratio(0.8, 0.0, 124e6))
     sheet.judge("C281", 480 / 528)
     sheet.judge("C282", [480 / 600, 528 / 600])
     growth = data["growth"]
@@ -123,11 +124,6 @@ def check(data: Data) -> list[Check]:
     left = {name: _rates_left(shape(10_000, 1.0)) for name, shape in _SHAPES.items()}
     sheet.judge("C289", left["WSD"] / left["cosine"])
     return sheet.done()
-
-
-def _flops(tau: float, small: float, large: float) -> float:
-    """Share of the FLOPs 6 B T N_l that 6 B (tau T N_s + (1 - tau) T N_l) is."""
-    return tau * small / large + 1 - tau
 
 
 def _rates_left(shape: NDArray[np.float64]) -> float:
