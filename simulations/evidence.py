@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import ArrayLike
 
-__all__ = ["EVERY", "EXPERIMENTS", "collect", "load", "run", "stages_text"]
+__all__ = ["DEPTH_STEPS", "EVERY", "EXPERIMENTS", "collect", "load", "run", "stages_text"]
 
 _SMALL = TransformerConfig(width=32, depth=2, heads=2, context=32)
 _SEEDS = range(3)
@@ -96,7 +96,7 @@ def _gain() -> tuple[RunSpec, ...]:
 
 def _ratio() -> tuple[RunSpec, ...]:
     """Decayed rates, or the same eta/B by batch sizes: the published test (arXiv 2607.27731, C.5)."""
-    steps, size = 600, 16
+    steps, size = 400, 16
     shapes = {
         "wsd": "wsd:steps={steps},peak={peak},decay=0.1,end={end}",
         "cosine": "cosine:steps={steps},peak={peak},end={end}",
@@ -195,7 +195,8 @@ def _clock() -> tuple[RunSpec, ...]:
 
 
 _DEEP = TransformerConfig(width=32, depth=4, heads=2, context=32)
-DEPTH_STEPS = 1500
+DEPTH_STEPS = 1200
+"""Updates of a run that grows."""
 
 
 def _depth() -> tuple[RunSpec, ...]:
@@ -205,7 +206,7 @@ def _depth() -> tuple[RunSpec, ...]:
         "wsd": f"wsd:steps={steps},peak=6e-3,decay=0.1,warmup=30",
         "cosine": f"cosine:steps={steps},peak=6e-3,warmup=30",
     }
-    short = "constant:steps=600,peak=6e-3,warmup=30"
+    short = "constant:steps=500,peak=6e-3,warmup=30"
     found = []
     for seed in _SEEDS:
         common = {"batch_size": 8, "model": _DEEP, "options": _options(seed=seed, eval_sequences=512)}

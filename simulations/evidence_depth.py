@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from convexlaw.simulations._evidence_data import finals, interval, seeds, spec_of
-from convexlaw.simulations.evidence import load
+from convexlaw.simulations.evidence import DEPTH_STEPS, load
 from convexlaw.theory import depth
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from convexlaw.simulations.sweep import RunSpec
 
 __all__ = ["depth_inits", "depth_same_compute", "depth_table", "mixing_table"]
+
+_SHARES = (0.3, 0.5, 0.7, 0.8)
 
 
 def depth_table() -> pd.DataFrame:
@@ -38,7 +40,7 @@ def depth_table() -> pd.DataFrame:
     for shape in ("wsd", "cosine"):
         whole = seeds(final, f"{shape}_whole")
         for start in (0, 1):
-            for share in (0.3, 0.5, 0.7, 0.8):
+            for share in _SHARES:
                 name = f"{shape}_from{start}_at{share:g}"
                 gap = interval(100 * (seeds(final, name) / whole - 1))
                 spec = spec_of("depth", f"{name}_seed0")
@@ -77,7 +79,8 @@ def depth_same_compute() -> pd.DataFrame:
 
     final = finals("depth")
     rows = []
-    for share, fewer in ((0.3, 1050), (0.5, 750), (0.7, 450), (0.8, 300)):
+    for share in _SHARES:
+        fewer = round((1 - share) * DEPTH_STEPS)
         grown, short = seeds(final, f"wsd_from0_at{share:g}"), seeds(final, f"wsd_whole_{fewer}")
         rows.append((share, fewer, grown.mean(), short.mean(), *interval(grown - short), grown.size))
     names = ["tau/T", "updates", "grown", "short", "difference", "low", "high", "n"]
@@ -98,11 +101,14 @@ def mixing_table() -> pd.DataFrame:
     rows = []
     for start in (0, 1):
         times = [_mixing(f"calibrate_from{start}_seed{i}", f"calibrate_whole_seed{i}", 30) for i in range(3)]
-        steps = len(spec_of("depth", "wsd_whole_seed0").lr())
         met = [x for x in times if x is not None]
-        tau = depth.expansion_step(steps, round(float(np.mean(met))), round(0.1 * steps)) if met else None
+        tau = (
+            depth.expansion_step(DEPTH_STEPS, round(float(np.mean(met))), DEPTH_STEPS // 10) if met else None
+        )
         listed = ", ".join("none" if x is None else str(x) for x in times)
-        rows.append((start, listed, np.mean(met) if met else np.nan, np.nan if tau is None else tau / steps))
+        rows.append(
+            (start, listed, np.mean(met) if met else np.nan, np.nan if tau is None else tau / DEPTH_STEPS)
+        )
     return pd.DataFrame(rows, columns=["from", "t_mix", "mean", "tau/T"]).set_index("from")
 
 
@@ -119,12 +125,12 @@ def depth_inits() -> pd.DataFrame:
 
     final = finals("depth")
     log = load("depth").set_index(["run", "step"])["val_loss"]
-    whole = seeds(final, "wsd_whole")
+    whole, at = seeds(final, "wsd_whole"), DEPTH_STEPS // 2
     rows = []
     for init in ("random", "copy_last", "copy_stack", "copy_interpolate", "zero", "copy_zero"):
         seen = seeds(final, f"wsd_from2_{init}")
         jumps = [
-            log[f"wsd_from2_{init}_seed{i}", 750] - log[f"wsd_from2_{init}_seed{i}", 725]
+            log[f"wsd_from2_{init}_seed{i}", at] - log[f"wsd_from2_{init}_seed{i}", at - 25]
             for i in range(seen.size)
         ]
         gaps = 100 * (seen / whole[: seen.size] - 1)
