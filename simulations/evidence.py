@@ -209,7 +209,7 @@ def _depth() -> tuple[RunSpec, ...]:
     short = "constant:steps=500,peak=6e-3,warmup=30"
     found = []
     for seed in _SEEDS:
-        common = {"batch_size": 8, "model": _DEEP, "options": _options(seed=seed, eval_sequences=512)}
+        common = {"batch_size": 8, "model": _DEEP, "options": _options(seed=seed, eval_sequences=256)}
 
         def add(name: str, text: str, growth: Growth | None, seed: int = seed, common: Any = common) -> None:
             found.append(RunSpec(f"{name}_seed{seed}", text, growth=growth, **common))
@@ -240,7 +240,7 @@ EXPERIMENTS: dict[str, tuple[RunSpec, ...]] = {
 }
 """The runs of each experiment."""
 
-EVERY = {"gain": 200, "ratio": 200, "exchange": 200, "joint": 50, "clock": 100, "depth": 25}
+EVERY = {"gain": 200, "ratio": 200, "exchange": 200, "joint": 50, "clock": 100, "depth": 40}
 """Spacing of rows and evaluations, in steps."""
 
 

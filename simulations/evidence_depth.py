@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from convexlaw.simulations._evidence_data import finals, interval, seeds, spec_of
-from convexlaw.simulations.evidence import DEPTH_STEPS, load
+from convexlaw.simulations.evidence import DEPTH_STEPS, EVERY, load
 from convexlaw.theory import depth
 
 if TYPE_CHECKING:
@@ -118,8 +118,8 @@ def depth_inits() -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row an initialisation: jump of the loss at the growth (nats: the row at tau minus the one 25 steps
-        before), final gap to the whole model (percent), by seed and on average.
+        One row an initialisation: jump of the loss at the growth (nats: the row at tau minus the one before
+        it), final gap to the whole model (percent), by seed and on average.
     """
     import pandas as pd
 
@@ -130,7 +130,7 @@ def depth_inits() -> pd.DataFrame:
     for init in ("random", "copy_last", "copy_stack", "copy_interpolate", "zero", "copy_zero"):
         seen = seeds(final, f"wsd_from2_{init}")
         jumps = [
-            log[f"wsd_from2_{init}_seed{i}", at] - log[f"wsd_from2_{init}_seed{i}", at - 25]
+            log[f"wsd_from2_{init}_seed{i}", at] - log[f"wsd_from2_{init}_seed{i}", at - EVERY["depth"]]
             for i in range(seen.size)
         ]
         gaps = 100 * (seen / whole[: seen.size] - 1)
