@@ -62,7 +62,7 @@ def choose(n: int, p: int, sparse: bool, n_penalties: int) -> str:
 
 
 def gram_pays(n: int, p: int, rows: float, n_penalties: int) -> bool:
-    """Whether a full Gram matrix, made from ``rows`` rows, costs less than the passes over X that it saves."""
+    """Whether a full Gram matrix, made from ``rows`` rows, costs less than the passes over X it saves."""
     passes = 7.0 + 1.3 * (n_penalties - 1)
     return n >= 3 * p and p <= 3000 and rows * p * p * _BLAS < passes * n * p * _STREAM
 

@@ -78,7 +78,8 @@ def _converted(array: NDArray[Any], names: Sequence[Any] | None) -> Vector:
                 kind = ConvexlawError if isinstance(value, str) else NotNumericError
                 raise kind(
                     f"X: {_label(j, names)} is not numeric: {value!r} in {row_list(bad)} "
-                    "(argument must be a string or a real number); encode it, drop the column, or use from_formula"
+                    "(argument must be a string or a real number); encode it, drop the column, or use "
+                    "from_formula"
                 )
     raise ConvexlawError("X is not numeric; pass an array of numbers")
 
@@ -118,7 +119,8 @@ def refuse_non_finite(X: Any, names: Sequence[Any] | None) -> None:
 def _refuse(value: float, j: int, rows: NDArray[np.int64], names: Sequence[Any] | None) -> None:
     what = "NaN" if np.isnan(value) else "infinity (inf)"
     raise ConvexlawError(
-        f"Input X contains {what}: {_label(j, names)}, {row_list(rows)}; drop these rows or fill the values in"
+        f"Input X contains {what}: {_label(j, names)}, {row_list(rows)}; "
+        "drop these rows or fill the values in"
     )
 
 

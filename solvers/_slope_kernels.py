@@ -16,6 +16,8 @@ from numba import njit
 
 from convexlaw.theory._sorted_l1_kernels import dual_norm, sort_decreasing
 
+# inlined from other files: 79f541178098
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -74,11 +76,12 @@ def place(
         while i < live - 1:
             j = seq[i + 1]
             v = abs(c[j])
-            if t > v:
+            if t > v or v == 0.0:
+                # behind a cluster at zero there is no place for t > 0
                 break
             down = first + sizes[j]
             further = (a - load(lam, cum, down, size)) / h
-            if further >= v and v > 0.0:
+            if further >= v:
                 return v, i + 1, True
             first = down
             t = further

@@ -9,6 +9,8 @@ from numba import njit
 
 from convexlaw.theory._sorted_l1_kernels import sort_decreasing
 
+# inlined from other files: 79f541178098
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from convexlaw.solvers import _slope_kernels as kernels
 from convexlaw.solvers import _slope_newton_kernels as newton
+from convexlaw.solvers import _slope_reduce_kernels as reduction
 from convexlaw.solvers._slope_store import DenseStore, Partition, SparseStore, WholeStore
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class View:
         """Compute residual and pull from the coefficients."""
         store, part = self.store, self.engine.part
         if self.mode == 0:
-            newton.gram_pull(
+            reduction.gram_pull(
                 self.w, store.G, store.q, part.order, part.start, part.value, part.m, part.sign, self.g
             )
             return
@@ -89,7 +90,7 @@ class View:
         m = part.m
         if self.mode == 0:
             H, grad = np.empty((m, m)), np.empty(m)
-            newton.gram_reduce(store.G, self.g, part.order, part.start, m, part.sign, H, grad)
+            reduction.gram_reduce(store.G, self.g, part.order, part.start, m, part.sign, H, grad)
             return H, grad
         slots = part.order[: part.nonzero]
         grad = np.add.reduceat(self.g[slots] * part.sign[slots], part.start[:m])
@@ -109,7 +110,7 @@ class View:
         A[kept] = self.A[origin[kept]]
         if isinstance(store, DenseStore):
             table = store.data.reshape(-1, self.n)
-            newton.column_sums(self.n, table, part.order, part.start, origin, m, part.sign, A)
+            reduction.column_sums(self.n, table, part.order, part.start, origin, m, part.sign, A)
         elif isinstance(store, WholeStore):
             sizes = np.diff(part.start[: m + 1])
             rest: dict[int, Index] = {}
@@ -185,7 +186,7 @@ class Reduced:
 
     def descend(self, epochs: int) -> None:
         """Epochs of coordinate descent."""
-        self.live = newton.descend(
+        self.live = reduction.descend(
             self.H,
             self.grad,
             self.c,
@@ -237,13 +238,15 @@ class Reduced:
 
     def _pulls(self) -> Vector:
         out = np.empty(self.live)
-        newton.pulls(self.grad, self.c, self.sizes, self.seq, self.rank, self.live, self.lam, self.cum, out)
+        reduction.pulls(
+            self.grad, self.c, self.sizes, self.seq, self.rank, self.live, self.lam, self.cum, out
+        )
         return out
 
     def _living(self) -> Vector:
         """Hessian of the living clusters, in the order of seq."""
         F = np.empty((self.live, self.live))
-        newton.gather(self.H, self.seq, self.live, F)
+        reduction.gather(self.H, self.seq, self.live, F)
         return F
 
     def _solve(self, pull: Vector) -> Vector | None:
@@ -263,7 +266,7 @@ class Reduced:
             if info == 0 and (factor.diagonal() ** 2 > 1e-12 * live * diagonal).all():
                 step = np.asarray(dpotrs(factor, pull, lower=0)[0])
             if whole:
-                newton.restore(self.H, diagonal)
+                reduction.restore(self.H, diagonal)
         return step if step is not None and np.isfinite(step).all() else None
 
     def _advance(self, pull: Vector, step: Vector, limit: float, bend: bool) -> None:

@@ -203,6 +203,22 @@ def test_newton_directions_match_numpy_and_leave_the_hessian_alone() -> None:
         del d, lam
 
 
+def test_nonzero_clusters_stay_above_clusters_at_zero() -> None:
+    # a coordinate that jumps below other pieces at zero would see too small a load, and climb
+    lam = np.array([2.0, 1.5, 0.2])
+    c, sizes, order = np.array([0.3, 0.0, 0.0]), np.ones(3, dtype=np.int64), np.arange(3)
+    cum = np.concatenate([[0.0], np.cumsum(lam)])
+    for k, a, best in ((0, 0.5, 0.0), (1, 1.4, 0.0), (1, 1.7, 0.2), (0, 2.3, 0.3), (0, 2.9, 0.9)):
+        t, place, merges = kernels.place(a, 1.0, 1, k, c, sizes, order, order, 3, lam, cum)
+        grid = np.linspace(0.0, 2.0, 2001)
+        others = np.delete(c, k)
+        penalty = [np.sort(np.append(others, v))[::-1] @ lam for v in grid]
+        exact = grid[np.argmin(0.5 * grid**2 - a * grid + penalty)]
+        assert t == pytest.approx(best, abs=1e-12) == pytest.approx(exact, abs=1e-3)
+        assert not merges
+        assert 0 <= place < 3
+
+
 def test_one_compiled_version_of_every_kernel() -> None:
     # memory order, dtype, sparsity and read-only memory are settled before compiled code sees them;
     # in a process of its own: other tests call the kernels with arrays of their own
@@ -212,6 +228,7 @@ import scipy.sparse as sp
 from convexlaw import Slope, slope_path
 from convexlaw.solvers import _slope_kernels as kernels
 from convexlaw.solvers import _slope_newton_kernels as newton
+from convexlaw.solvers import _slope_reduce_kernels as reduction
 from convexlaw.solvers._slope_split_kernels import split
 from convexlaw.solvers._slope_sweep_kernels import sweep
 
@@ -227,7 +244,8 @@ for matrix in (sp.csc_array(X), sp.csr_array(X), sp.csc_matrix(X.astype(np.float
 for form in ("gram", "working_gram", "columns", "residual"):
     slope_path(X, y, n_alphas=5, solver=form)
 used = (
-    sweep, split, newton.advance, newton.descend, newton.gram_reduce, kernels.certificate, kernels.expand
+    sweep, split, newton.advance, reduction.descend, reduction.gram_reduce,
+    kernels.certificate, kernels.expand,
 )
 several = [str(k) for k in used if len(k.signatures) != 1]
 assert not several, several

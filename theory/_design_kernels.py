@@ -11,6 +11,9 @@ from convexlaw.theory._limit_kernels import excess_noise, flat_risk, soft_risk, 
 __all__ = ["best_function", "far_risk", "scan_shapes", "shape_at", "shape_risk", "soft_threshold_risk"]
 
 
+# inlined from other files: ee91944351db
+
+
 @njit(cache=True)
 def soft_threshold_risk(w, m, v, tau, a):
     """Risk of soft thresholding at a."""

@@ -21,6 +21,9 @@ __all__ = ["two_level_error", "two_level_threshold"]
 _TAIL = 8.0  # standard deviations beyond which the mass does not matter
 
 
+# inlined from other files: 19bf1e11d336
+
+
 @njit(cache=True)
 def _second_moment(z, c, t, epsilon):
     """Integral of (y - c)^2 K(y) over (z, inf)."""
