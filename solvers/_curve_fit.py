@@ -17,6 +17,7 @@ from convexlaw.solvers._fit_data import RunData, as_runs, pick
 from convexlaw.solvers._fit_metrics import curve_metrics
 from convexlaw.solvers._fit_range import are_names, check_batch, warn_beyond
 from convexlaw.solvers._fit_state import FitState
+from convexlaw.theory._law_inputs import floats, number
 from convexlaw.theory.laws import CurveLaw, curve_law
 
 if TYPE_CHECKING:
@@ -161,13 +162,13 @@ class CurveFit(Result):
             from convexlaw.theory.schedules import parse
 
             lr = parse(lr)
-        rates = np.asarray(lr, dtype=np.float64)
+        rates = floats("lr", lr)
         state = self._state
         warn_beyond(state, rates, at)
         sizes = check_batch(state, rates, batch_size)
         decay = state.weight_decay if weight_decay is None else weight_decay
         constants = {
-            "weight_decay": decay or 0.0,
+            "weight_decay": number("weight_decay", decay or 0.0),
             "init_std": state.init_std if init_std is None else init_std,
         }
         if self.law == "multipower" and at is None and rates.ndim == 1 and rates.size > LONG:
@@ -319,6 +320,7 @@ class CurveFit(Result):
         """
         from convexlaw.solvers._fit_intervals import curve_interval
 
+        level = number("level", level)
         return curve_interval(self, level, method, over, resamples, block, seed, jobs, progress)
 
     def band(
@@ -343,6 +345,7 @@ class CurveFit(Result):
         """
         from convexlaw.solvers._fit_intervals import band
 
+        level, lr = number("level", level), lr if isinstance(lr, str) else floats("lr", lr)
         return band(self, lr, level, at, batch_size)
 
     def compare(self, laws: Sequence[str] | None = None, *, progress: bool | None = None) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convexlaw.errors import ConvexlawError
+from convexlaw.theory._law_inputs import number
 from convexlaw.theory.laws import RunPath, warmup_end
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Constants:
             std == 0.02 and run.init_std is not None
         ):  # 0.02 is the default of the argument: the log knows better
             std = run.init_std
-        return (None if decay is None else float(decay)), float(std)
+        return (None if decay is None else number("weight_decay", decay)), number("init_std", std)
 
 
 @dataclass
@@ -147,6 +148,8 @@ def pick(names: Sequence[str], wanted: str | Sequence[str] | None) -> tuple[str,
     """Names chosen by names and globs, in the order of the runs."""
     if wanted is None:
         return tuple(names)
+    if not isinstance(wanted, Iterable):
+        raise ConvexlawError(f"{wanted!r} names no run: pass a name, a glob, or a list of them")
     patterns = [wanted] if isinstance(wanted, str) else [str(w) for w in wanted]
     chosen = set()
     for pattern in patterns:

@@ -102,7 +102,9 @@ def write_curve_fit(fit: CurveFit, path: str | os.PathLike[str]) -> None:
 
 def read(path: str | os.PathLike[str]) -> Any:
     """Read a saved fit (see solvers.fit.load_fit)."""
-    place = Path(path)
+    if not isinstance(path, (str, os.PathLike)) or "\0" in os.fsdecode(path):
+        raise ConvexlawError(f"path = {path!r} is no path: pass a file written by .to_json")
+    place = Path(os.fsdecode(path))
     try:
         text = place.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

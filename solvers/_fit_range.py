@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from convexlaw.errors import ConvexlawError, ExtrapolationWarning
 from convexlaw.solvers._fit_data import pick
 from convexlaw.solvers._fit_state import FitState
+from convexlaw.theory._law_inputs import per_step, steps_asked
 
 Array = NDArray[np.float64]
 
@@ -23,7 +24,8 @@ def warn_beyond(state: FitState, rates: Array, at: ArrayLike | None) -> None:
     """Warn about a prediction beyond 4 times the steps, the sum of rates or the peaks of the fitted runs."""
     if rates.ndim != 1 or not rates.size:
         return  # the law says what is wrong
-    last = rates.size if at is None or not np.size(at) else int(np.max(np.asarray(at))) + 1
+    asked = steps_asked(at, rates.size)
+    last = rates.size if not asked.size else int(asked.max()) + 1
     ranges = state.ranges
     used = rates[:last]
     peak, total = float(used.max()), float(used.sum())
@@ -52,7 +54,7 @@ def check_batch(state: FitState, rates: Array, batch_size: ArrayLike | None) -> 
     if state.batch:
         if batch_size is None:
             raise ConvexlawError("this fit has a batch term (b_batch): pass batch_size")
-        sizes = np.broadcast_to(np.asarray(batch_size, dtype=np.float64), rates.shape)
+        sizes = per_step("batch_size", batch_size, rates.size)
         if known is not None and (
             sizes.max() > EXTRAPOLATION * known[1] or sizes.min() < known[0] / EXTRAPOLATION
         ):
@@ -64,7 +66,7 @@ def check_batch(state: FitState, rates: Array, batch_size: ArrayLike | None) -> 
             )
         return np.asarray(sizes, dtype=np.float64)
     if batch_size is not None:
-        sizes = np.asarray(batch_size, dtype=np.float64)
+        sizes = per_step("batch_size", batch_size, rates.size)
         if known is None or not np.allclose(sizes, known[0], rtol=1e-6) or known[0] != known[1]:
             seen = "no batch size" if known is None else f"the batch size {known[0]:g} alone"
             raise ConvexlawError(

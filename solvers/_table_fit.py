@@ -18,6 +18,7 @@ from convexlaw.solvers._fit_metrics import curve_metrics
 from convexlaw.solvers._fit_optimal import Optimal
 from convexlaw.solvers._fit_profile import profile, spread
 from convexlaw.solvers.fit import Problem, Solution, solve
+from convexlaw.theory._law_inputs import number
 from convexlaw.theory.laws import Kaplan, TableLaw, table_law
 
 if TYPE_CHECKING:
@@ -222,7 +223,7 @@ class TableFit(Result):
         DataFrame
             Indexed by parameter: estimate, low, high.
         """
-        intervals.check_level(level)
+        intervals.check_level(level := number("level", level))
         state = self._state
         if method == "bootstrap":
             draws = self._draws(resamples, seed, jobs, progress)
@@ -312,9 +313,10 @@ class TableFit(Result):
         ExtrapolationWarning
             The budget is beyond 4 times the largest, or below a quarter of the smallest one fitted.
         """
-        intervals.check_level(level)
+        intervals.check_level(level := number("level", level))
         model = self.model
-        N, D = model.optimal(float(flops))
+        flops = number("flops", flops)
+        N, D = model.optimal(flops)
         known = 6.0 * self._state.N * self._state.D
         if flops > EXTRAPOLATION * known.max() or flops < known.min() / EXTRAPOLATION:
             warnings.warn(
@@ -341,7 +343,7 @@ class TableFit(Result):
                 f"{lost} of {len(values)} refits have no compute-optimal size: the rows do not support "
                 f"one; see .identifiability"
             )
-        edges = np.nanpercentile(values, [50 * (1 - level), 100 - 50 * (1 - level)], axis=0)
+        edges = np.nanpercentile(values, intervals.tails(level, self._state.loss.size), axis=0)
         limits = [(float(edges[0, j]), float(edges[1, j])) for j in range(4)]
         return Optimal(
             flops=float(flops),

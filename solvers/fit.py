@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convexlaw.errors import ConvexlawError
+from convexlaw.theory._law_inputs import number
 from convexlaw.theory.laws import Parameter
 
 if TYPE_CHECKING:
@@ -342,9 +343,16 @@ def solve(
     )
 
 
+def held(fixed: Any) -> dict[str, float]:
+    """Return the parameters held at a value as numbers."""
+    if fixed is not None and not isinstance(fixed, Mapping):
+        raise ConvexlawError(f"fixed = {fixed!r}: pass {{parameter: value}}")
+    return {name: number(f"fixed {name}", value) for name, value in (fixed or {}).items()}
+
+
 def _check(problem: Problem) -> None:
     n = int(np.count_nonzero(problem.weights))
-    unknown = sorted(set(problem.fixed) - set(problem.names))
+    unknown = sorted(set(problem.fixed) - set(problem.names), key=str)
     if unknown:
         raise ConvexlawError(f"fixed parameter {unknown[0]!r} is not one of {list(problem.names)}")
     for q in problem.nonlinear:

@@ -15,7 +15,7 @@ from convexlaw.solvers._fit_data import Constants, RunData, as_runs, choose_spli
 from convexlaw.solvers._fit_problem import has_batch_term, looks_long, make_problem
 from convexlaw.solvers._fit_state import FitState, Ranges, least_squares
 from convexlaw.solvers._fit_transfer import measured_transfer
-from convexlaw.solvers.fit import solve
+from convexlaw.solvers.fit import held, solve
 from convexlaw.theory.laws import curve_law, warmup_end
 
 if TYPE_CHECKING:
@@ -104,8 +104,9 @@ def fit_curves(
     """
     if protocol not in ("robust", "paper"):
         raise ConvexlawError(f"protocol = {protocol!r}: choose 'robust' or 'paper'")
-    if skip < 0:
-        raise ConvexlawError(f"skip = {skip}: it must be 0 or a number of steps")
+    if not isinstance(skip, (int, np.integer)) or skip < 0:
+        raise ConvexlawError(f"skip = {skip!r}: it must be 0 or a number of steps")
+    fixed = held(fixed)
     data, _ = as_runs(runs)
     names = tuple(run.name for run in data)
     chosen = pick(names, train)
@@ -136,7 +137,7 @@ def fit_curves(
             constants,
             batch=batch,
             alpha_prior=alpha_prior,
-            fixed=fixed or {},
+            fixed=fixed,
             tick=lambda: advance(1),
         )
         solution = least_squares(problem) if paper else solve(problem, polish=STARTS, tick=lambda: advance(1))
@@ -155,7 +156,7 @@ def fit_curves(
         skip=skip,
         batch=batch,
         alpha_prior=alpha_prior,
-        fixed=dict(fixed or {}),
+        fixed=fixed,
         ranges=Ranges.of(fitted),
         last_value=_last_value(fitted, used_split, skip),
         weight_decay=None

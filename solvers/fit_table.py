@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from convexlaw.errors import ConvergenceWarning, ConvexlawError
 from convexlaw.solvers._fit_optimal import Optimal
 from convexlaw.solvers._table_fit import TableFit, TableState, public_params
-from convexlaw.solvers.fit import Problem, solve
+from convexlaw.solvers.fit import Problem, held, solve
 from convexlaw.theory.laws import table_law
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ def table_columns(frame: pd.DataFrame) -> tuple[Array, Array, Array]:
     ConvexlawError
         A missing column, or a value that is not positive and finite.
     """
+    if not hasattr(frame, "columns"):
+        raise ConvexlawError(f"the table is of type {type(frame).__name__}: pass a frame with N, D and loss")
     lower = {str(c).strip().lower(): c for c in reversed(list(frame.columns))}
     found = {}
     for name, aliases in _ALIASES.items():
@@ -129,10 +131,11 @@ def fit_table(
     """
     cls = table_law(law)
     N, D, loss = table_columns(frame)
+    fixed = held(fixed)
     notes: list[str] = []
-    if exclude_largest < 0 or exclude_largest >= loss.size:
+    if not isinstance(exclude_largest, (int, np.integer)) or not 0 <= exclude_largest < loss.size:
         raise ConvexlawError(
-            f"exclude_largest = {exclude_largest}: it must be 0 or more and leave rows of the {loss.size}"
+            f"exclude_largest = {exclude_largest!r}: it must be 0 or more and leave rows of the {loss.size}"
         )
     if exclude_largest:
         order = np.argsort(loss, kind="stable")[: loss.size - exclude_largest]
@@ -141,7 +144,7 @@ def fit_table(
             f"{exclude_largest} rows of largest loss are left out; the largest is {loss.max():.4g} nats."
         )
         N, D, loss = N[keep], D[keep], loss[keep]
-    if fixed and law == "kaplan" and "Nc" in fixed:
+    if law == "kaplan" and "Nc" in fixed:
         raise ConvexlawError("Nc cannot be held: fix alphaN, alphaD or Dc")
     problem = Problem(
         columns=cls.columns(N, D),
@@ -150,7 +153,7 @@ def fit_table(
         nonlinear=cls.nonlinear,
         weights=np.ones(loss.size),
         link=cls.link,
-        fixed=dict(fixed or {}),
+        fixed=fixed,
     )
     solution = solve(problem)
     if not solution.converged:
@@ -160,7 +163,7 @@ def fit_table(
             ConvergenceWarning,
             stacklevel=2,
         )
-    state = TableState(solution, N, D, loss, dict(fixed or {}), problem)
+    state = TableState(solution, N, D, loss, fixed, problem)
     params = public_params(cls, solution.params)
     return TableFit(law, params, solution.objective, solution.converged, notes, state)
 

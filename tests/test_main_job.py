@@ -192,6 +192,10 @@ def test_fit_curve_shows_a_readable_summary(user_logs: Path, tmp_path: Path) -> 
         (["predict", "{logs}/cos.csv", "--schedule", "constant:steps=10,peak=1"], "cos.csv"),
         (["predict", "{fit}", "--schedule", "constant:peak=1"], "steps"),
         (["predict", "{fit}", "--schedule", "none.csv"], "none.csv"),
+        (
+            ["fit", "curve", "{logs}/w*.csv", "--train", "wsd20", "--test", "wsd*"],
+            "run 'wsd20' is named by both --train and --test",
+        ),
         (["predict", "{fit}"], "schedule"),
         (["predict", "{fit}", "--schedule", "{logs}/odd/empty.csv"], "no rows"),
         (["predict", "{fit}", "--schedule", "{logs}/odd/nothing.csv"], "nothing.csv"),

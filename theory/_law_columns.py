@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convexlaw.errors import ConvexlawError
+from convexlaw.theory._law_inputs import floats, number, per_step, steps_asked
 from convexlaw.theory._noise_sum import check_span
 
 __all__ = ["Parameter", "RunPath", "warmup_end"]
@@ -102,7 +103,7 @@ class RunPath:
         init_std: float = 0.02,
     ) -> RunPath:
         """Check the arrays and build a path (``at=None``: every step; scalar ``batch``: throughout)."""
-        rates = np.ascontiguousarray(lr, dtype=np.float64)
+        rates = np.ascontiguousarray(floats("lr", lr))
         if rates.ndim != 1 or rates.size == 0:
             raise ConvexlawError(
                 f"lr has shape {rates.shape}: a law needs one learning rate per step; pass a 1-D array"
@@ -120,33 +121,20 @@ class RunPath:
                 f"{PEAKS[1]:g}; give the learning rates that the optimizer used"
             )
         check_span(rates)
-        steps = (
-            np.arange(rates.size, dtype=np.int64)
-            if at is None
-            else np.atleast_1d(np.asarray(at)).astype(np.int64)
-        )
-        if steps.size and (steps.min() < 0 or steps.max() >= rates.size):
-            wrong = steps.max() if steps.max() >= rates.size else steps.min()
-            raise ConvexlawError(
-                f"step {wrong} is asked of a schedule of {rates.size} steps: "
-                f"steps are 0..{rates.size - 1}; append the continued schedule"
-            )
+        steps = steps_asked(at, rates.size)
         sizes: Array | None = None
         if batch is not None:
-            sizes = np.ascontiguousarray(
-                np.broadcast_to(np.asarray(batch, dtype=np.float64), rates.shape), dtype=np.float64
-            )
+            sizes = np.ascontiguousarray(per_step("batch_size", batch, rates.size))
             if not np.all(np.isfinite(sizes) & (sizes > 0)):
                 raise ConvexlawError(
                     "batch_size must be finite and positive at every step; correct the column"
                 )
-        if not init_std > 0:
-            raise ConvexlawError(
-                f"init_std = {init_std}: the standard deviation of the weights must be positive"
-            )
-        if not weight_decay >= 0:
-            raise ConvexlawError(f"weight_decay = {weight_decay}: it must be 0 or positive")
-        return RunPath(rates, steps, sizes, float(weight_decay), float(init_std))
+        decay, std = number("weight_decay", weight_decay), number("init_std", init_std)
+        if not std > 0:
+            raise ConvexlawError(f"init_std = {std}: the standard deviation of the weights must be positive")
+        if not decay >= 0:
+            raise ConvexlawError(f"weight_decay = {decay}: it must be 0 or positive")
+        return RunPath(rates, steps, sizes, decay, std)
 
 
 def warmup_end(lr: Array) -> int:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from convexlaw.errors import ConvexlawError
 from convexlaw.theory._law_columns import Parameter
+from convexlaw.theory._law_inputs import floats
 
 Array = NDArray[np.float64]
 Columns = Callable[[Array], tuple[Array, Array]]
@@ -45,7 +46,7 @@ class TableLaw:
         ConvexlawError
             A size or a number of tokens that is not positive and finite.
         """
-        n, d = np.broadcast_arrays(np.asarray(N, dtype=np.float64), np.asarray(D, dtype=np.float64))
+        n, d = np.broadcast_arrays(floats("N", N), floats("D", D))
         for name, values in (("N", n), ("D", d)):
             if not np.all(np.isfinite(values) & (values > 0)):
                 raise ConvexlawError(f"{name} must be positive and finite (parameters, tokens)")
@@ -71,7 +72,7 @@ class TableLaw:
         ConvexlawError
             A budget that is not positive, or a law without an optimum.
         """
-        budget = np.asarray(flops, dtype=np.float64)
+        budget = floats("flops", flops)
         if not np.all(np.isfinite(budget) & (budget > 0)):
             raise ConvexlawError("flops must be positive and finite: the training budget 6 N D")
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):

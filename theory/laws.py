@@ -95,7 +95,7 @@ def curve_law(name: str) -> type[CurveLaw]:
     >>> curve_law("cvx4q").names()
     ('Linf', 'a', 'b', 'alpha')
     """
-    if name not in CURVE_LAWS:
+    if not isinstance(name, str) or name not in CURVE_LAWS:
         raise ConvexlawError(f"law {name!r} is not known: choose one of {', '.join(CURVE_LAWS)}")
     return CURVE_LAWS[name]
 
@@ -121,6 +121,6 @@ def table_law(name: str) -> type[TableLaw]:
     >>> table_law("chinchilla").__name__
     'Chinchilla'
     """
-    if name not in TABLE_LAWS:
+    if not isinstance(name, str) or name not in TABLE_LAWS:
         raise ConvexlawError(f"law {name!r} is not known for a table: choose one of {', '.join(TABLE_LAWS)}")
     return TABLE_LAWS[name]

@@ -61,6 +61,12 @@ def curve(
             *(runs.select(train).runs if train else ()),
             *(runs.select(test).runs if test else runs.runs),
         }
+        both = [r for r in runs.select(train).runs if r in runs.select(test).runs] if train and test else []
+        if both:
+            raise convexlaw.ConvexlawError(
+                f"run {both[0]!r} is named by both --train and --test: "
+                "a run is fitted or predicted; name it in one of them"
+            )
         runs = runs.select([name for name in runs.runs if name in wanted])
         trained = (
             list(runs.select(train).runs)
@@ -98,6 +104,7 @@ def curve(
             }
         )
         return
+    fit.interval(level)  # of the report: its profiles were computed after it
     typer.echo(str(fit))
     _tables.show_table(scores[["run", "trained", "points", "mae", "r2", "final_error", "last_value_mae"]])
     for title, lines in grouped_notes(runs, options=True).items():
