@@ -147,12 +147,12 @@ def plot_residuals(fit: CurveFit, ax: Axes | None = None) -> Axes:
 
 
 @styled
-def plot_predicted_actual(fit: CurveFit, ax: Axes | None = None) -> Axes:
+def plot_predicted_actual(fit: CurveFit | TableFit, ax: Axes | None = None) -> Axes:
     """Draw predicted against actual loss, a point a row.
 
     Parameters
     ----------
-    fit : CurveFit
+    fit : CurveFit or TableFit
     ax : matplotlib Axes, optional
 
     Returns
@@ -160,14 +160,15 @@ def plot_predicted_actual(fit: CurveFit, ax: Axes | None = None) -> Axes:
     matplotlib Axes
     """
     ax = axes_or_new(ax)
+    rest = fit.residuals()
+    trained = rest["trained"] if "trained" in rest else np.ones(len(rest), dtype=bool)
+    what = "runs" if "run" in rest else "rows"
     low, high = np.inf, -np.inf
-    for kind, trained in (("fit", True), ("prediction", False)):
-        parts = [(loss, predicted) for _, _, loss, predicted, t in _rows(fit, None) if t == trained]
-        if not parts:
+    for kind, part in (("fit", rest[trained]), ("prediction", rest[~trained])):
+        if part.empty:
             continue
-        loss = np.concatenate([p[0] for p in parts])
-        predicted = np.concatenate([p[1] for p in parts])
-        label = "fitted runs" if trained else "held-out runs"
+        loss, predicted = part["loss"].to_numpy(), part["predicted"].to_numpy()
+        label = f"fitted {what}" if kind == "fit" else f"held-out {what}"
         ax.plot(loss, predicted, ".", ms=3, color=COLORS[kind], alpha=0.6, label=label)
         low, high = min(low, float(loss.min())), max(high, float(loss.max()))
     ax.plot([low, high], [low, high], color=COLORS["muted"], lw=0.8)

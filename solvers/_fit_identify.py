@@ -17,12 +17,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from convexlaw.solvers._curve_fit import CurveFit
-    from convexlaw.solvers._fit_data import RunData
+    from convexlaw.solvers._fit_data import Prepared, RunData
 
 Array = NDArray[np.float64]
 
 STRONG = 0.995  # correlation from which two parameters are called exchangeable
 WIDE = 2.0  # 95 % limits beyond a factor of e^WIDE (log scale) call a profile flat
+LEVELS = 10.0  # runs that lie this many times their own scatter apart are not of one Linf
 SPAN = 3.0  # ratio of the last to the first sum of learning rates below which alpha has little to show itself
 
 
@@ -152,13 +153,33 @@ def identify(fit: CurveFit) -> Identifiability:
     free = [problem.names.index(n) for n in table.names]
     number, errors, matrix, flat = measure(table, fit.params, J[:, free])
     runs = [run for run in state.data or () if run.name in fit.train]
-    sentences = _design_sentences(fit, runs) + _estimate_sentences(fit, table.names, matrix, flat, number)
+    sentences = _level_sentences(prepared, np.log(problem.y / (X @ c)))
+    sentences += _design_sentences(fit, runs)
+    sentences += _estimate_sentences(fit, table.names, matrix, flat, number)
     return Identifiability(sentences, number, table.names, errors, matrix, flat)
 
 
 def _decays(run: RunData) -> bool:
     after = run.lr[warmup_end(run.lr) :]
     return bool(after.size and after.min() < 0.9 * after.max())
+
+
+def _level_sentences(prepared: Prepared, residual: Array) -> list[str]:
+    """Sentence on runs whose losses lie apart by far more than they scatter (other models, other data)."""
+    parts = [residual[g] for g in prepared.groups if g.stop - g.start > 3]
+    if len(parts) < 2:
+        return []
+    middle = np.array([float(np.median(part)) for part in parts])
+    scatter = float(np.median([np.median(np.abs(part - np.median(part))) for part in parts]))
+    if np.ptp(middle) < max(LEVELS * scatter, 0.02):
+        return []
+    named = [n for n, g in zip(prepared.names, prepared.groups, strict=True) if g.stop - g.start > 3]
+    low, high = named[middle.argmin()], named[middle.argmax()]
+    return [
+        f"The fitted runs lie {100 * np.ptp(middle):.0f} % apart after the fit ({low!r} to {high!r}) and "
+        f"scatter by {100 * scatter:.1g} % each: no one Linf holds for all, read nothing into these "
+        "parameters; fit runs of one model on one data set together (train=)."
+    ]
 
 
 def _design_sentences(fit: CurveFit, runs: Sequence[RunData]) -> list[str]:

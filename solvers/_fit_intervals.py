@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from convexlaw._progress import progress_bar
 from convexlaw.errors import ConvexlawError
-from convexlaw.solvers._fit_profile import profile, spread
+from convexlaw.solvers._fit_profile import lag_one, profile, spread, whiten
 from convexlaw.solvers._fit_range import check_batch
 from convexlaw.solvers._fit_state import refit
 from convexlaw.solvers.fit import Problem
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 CURVES_ENOUGH = 8  # curves from which over="auto" resamples whole curves
+AGES = 200  # rows by which a carried residual forgets where it began
 CHUNK = 50  # resamples between two steps of the progress bar
 
 
@@ -72,20 +73,36 @@ def _resample_within(
 
     The residuals of each curve are centred, or the refits would scatter around another value than the fit. A
     fit takes its parameters out of the residuals, mostly from their slow part, of which there are only as
-    many pieces as blocks: they are widened by sqrt(blocks/(blocks - parameters)).
+    many pieces as blocks: they are widened by sqrt(blocks/(blocks - parameters)). What carries over from row
+    to row is taken out before the blocks are drawn and put back after ("post-blackening"): blocks alone lose
+    the correlation at their ends.
+
+    References
+    ----------
+    Davison and Hinkley 1997, section 8.2.3.
     """
     y = np.empty_like(problem.y)
     blocks = sum(-(-(g.stop - g.start) // block) for g in groups)
     free = len(problem.names) - len(problem.fixed)
     widen = min(np.sqrt(blocks / (blocks - free)), 2.0) if blocks > free else 2.0
+    rest = np.log(problem.y) - np.log(fitted)
     for group in groups:
-        residual = np.log(problem.y[group]) - np.log(fitted[group])
-        residual = widen * (residual - _centre(residual, problem.delta))
+        rest[group] -= _centre(rest[group], problem.delta)
+    reach = 3.7 * float(np.median(np.abs(rest)))  # 2.5 standard deviations: no single row makes a correlation
+    carry = lag_one(np.clip(rest, -reach, reach), groups, free)
+    for group in groups:
+        residual = whiten(widen * rest[group], carry)
         n = residual.size
         size = min(block, n)
-        starts = rng.integers(0, n, -(-n // size))
-        index = ((starts[:, None] + np.arange(size)) % n).ravel()[:n]
-        y[group] = fitted[group] * np.exp(residual[index])
+        count = n + (AGES if carry > 0 else 0)
+        starts = rng.integers(0, n, -(-count // size))
+        index = ((starts[:, None] + np.arange(size)) % n).ravel()[:count]
+        drawn = residual[index]
+        if carry > 0:
+            from scipy.signal import lfilter
+
+            drawn = lfilter([1.0], [1.0, -carry], drawn)[-n:]
+        y[group] = fitted[group] * np.exp(drawn)
     return y
 
 

@@ -73,6 +73,27 @@ def test_short_range_of_the_sum():
     assert words not in sentences([CONSTANT, WSD])[1]
 
 
+def test_runs_of_different_levels():
+    truth = CVX4q(2.0, 0.5, 20.0, 0.45)
+    rng = np.random.default_rng(0)
+    for shift, said in ((0.3, True), (0.01, False)):
+        parts, schedules = [], {}
+        for i, text in enumerate([COSINE, WSD, CONSTANT]):
+            lr = parse(text)
+            at = np.arange(20, 400, 4)
+            loss = (truth.predict(lr, at) + (shift if i == 1 else 0.0)) * np.exp(
+                2e-3 * rng.normal(size=at.size)
+            )
+            parts.append(pd.DataFrame({"run": f"r{i}", "step": at, "loss": loss}))
+            schedules[f"r{i}"] = lr
+        found = fit_curves(read_runs(pd.concat(parts), schedule=schedules), "cvx4q").identifiability.sentences
+        words = "no one Linf holds for all"
+        assert (words in " ".join(found)) is said
+        if said:
+            assert "to 'r1') and" in found[0]
+            assert "fit runs of one model on one data set together" in found[0]
+
+
 def test_parameters_at_zero():
     none = CVX4q(2.0, 0.5, -5.0, 0.45)
     assert (

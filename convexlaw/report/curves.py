@@ -250,7 +250,7 @@ def curve_report(
     if not fit.converged:
         page.add("warning", "The fit did not converge: read no number below as final.")
 
-    page.add("heading", "Held-out runs")
+    page.add("heading", "Held-out runs" if held else "Fitted runs")
     shown = scores if not held else scores[~scores["trained"]]
     page.table(shown[list(_SCORE_NAMES)].rename(columns=_SCORE_NAMES), "held_out")
     page.add(

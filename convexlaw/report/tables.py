@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from convexlaw._files import replacing
 from convexlaw.errors import ConvexlawError
-from convexlaw.report.page import Page
+from convexlaw.report.page import Page, format_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,13 +101,20 @@ def table_report(
     ConvexlawError
         ``out`` is a file; nothing has been written then.
     """
-    from convexlaw.figures.fits import plot_table_fit
+    from convexlaw.figures.fits import plot_predicted_actual, plot_table_fit
     from convexlaw.figures.style import figure_of
 
     if Path(out).exists() and not Path(out).is_dir():
         raise ConvexlawError(f"--out {out} is a file; name a folder")
     limits = fit.interval(level)
     page = Page(out, f"{fit.law}: loss from model size and data", str(fit).splitlines()[0])
+    score = fit.score().iloc[0]
+    page.add(
+        "verdict",
+        f"{fit.law} describes its {score['points']:.0f} rows with a mean absolute error of "
+        f"{format_number(score['mae'], 3)} nats (R2 {score['r2']:.4f}). "
+        "No row was held out: this is no test.",
+    )
     for line in warned:
         page.add("warning", line)
     if not fit.converged:
@@ -117,6 +124,11 @@ def table_report(
     page.table(shown.rename(columns={shown.columns[0]: "parameter"}), "parameters")
     page.bullets(fit.identifiability.sentences)
     page.figure(figure_of(plot_table_fit(fit)), "fit", "Logged losses and the fitted law, one colour a size.")
+    page.figure(
+        figure_of(plot_predicted_actual(fit)),
+        "predicted_actual",
+        "Predicted against logged losses, every row.",
+    )
     if budgets:
         page.add("heading", "Compute-optimal sizes")
         page.table(optimal_table(budgets), "optimal")
