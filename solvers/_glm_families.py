@@ -37,12 +37,18 @@ class Family:
     name : {"quadratic", "logistic", "poisson", "huber"}
     threshold : float
         Residual beyond which "huber" is linear, in units of y.
+
+    Attributes
+    ----------
+    m : int
+        Columns of the predictor.
+    invariant : bool
+        Whether the loss does not see a common shift of all columns of the predictor.
     """
 
     def __init__(self, name: str, threshold: float = 1.0) -> None:
         self.name, self.kind, self.threshold = name, _KINDS[name], float(threshold)
         self.m = 1
-        self.constant = name == "quadratic"
         self.invariant = False
 
     def check(self, Y: Array) -> None:
@@ -65,25 +71,30 @@ class Family:
         elif self.name == "logistic" and np.ptp(Y) == 0.0:
             raise ConvexlawError("y has one class only in the rows of positive weight: both are needed")
 
-    def loss(self, Y: Array, eta: Array, weights: Array) -> float:
-        """Weighted loss."""
-        return float(kernels.loss_value(self.kind, Y.reshape(-1), eta.reshape(-1), weights, self.threshold))
+    def settle(self, Y: Array, eta: Array, weights: Array, free: bool) -> tuple[Array, float, Array, Array]:
+        """Give a predictor the best intercepts, where these are free.
 
-    def derivatives(self, Y: Array, eta: Array, weights: Array) -> tuple[float, Array, Array]:
-        """Loss, weighted residuals (n, m) and curvatures (n, m); see :meth:`curvature`."""
+        Returns
+        -------
+        eta : ndarray, shape (n, m)
+        loss : float
+        R : ndarray, shape (n, m)
+            Weighted residuals, minus the derivatives; they sum to zero with free intercepts.
+        h : ndarray, shape (n, m)
+            Weighted curvatures, or what :meth:`curvature` makes them from.
+        """
         r, h = np.empty(Y.shape[0]), np.empty(Y.shape[0])
-        value = kernels.derivatives(self.kind, Y.reshape(-1), eta.reshape(-1), weights, self.threshold, r, h)
-        return float(value), r.reshape(-1, 1), h.reshape(-1, 1)
+        c, value = kernels.settle(
+            self.kind, Y.reshape(-1), eta.reshape(-1), weights, self.threshold, free, r, h
+        )
+        return eta + c if c != 0.0 else eta, float(value), r.reshape(-1, 1), h.reshape(-1, 1)
 
     def model(self, Y: Array, eta: Array, h: Array, weights: Array, *, safe: bool) -> Array:
         """Curvatures for a quadratic model that is not singular; ``safe``: one that bounds the loss."""
         if self.name == "huber":
             r = np.abs(Y - eta)
-            outside = self.threshold / np.maximum(r, self.threshold)
-            bound = weights[:, None] * outside
+            bound = weights[:, None] * self.threshold / np.maximum(r, self.threshold)
             return bound if safe else np.maximum(h, 1e-3 * bound)
-        if self.constant:
-            return h
         return np.maximum(h, 1e-6 * float(h.mean()))
 
     def curvature(self, h: Array, k: int, other: int, weights: Array) -> Array | None:
@@ -105,23 +116,6 @@ class Family:
             kernels.divergence(self.kind, Y.reshape(-1), eta.reshape(-1), weights, self.threshold, s)
         )
 
-    def shift(self, Y: Array, eta: Array, weights: Array) -> Array:
-        """Constant (m,) to add to eta for the best intercept."""
-        return np.array(
-            [kernels.best_shift(self.kind, Y.reshape(-1), eta.reshape(-1), weights, self.threshold)]
-        )
-
-    def mean(self, eta: Array) -> Array:
-        """Prediction of y from eta."""
-        if self.name == "logistic":
-            from scipy.special import expit
-
-            return np.asarray(expit(eta))
-        if self.name == "poisson":
-            with np.errstate(over="ignore"):
-                return np.exp(eta)
-        return eta
-
 
 class Responses(Family):
     """The quadratic loss of several responses: ``1/2 sum_i w_i ||y_i - eta_i||^2``."""
@@ -130,15 +124,17 @@ class Responses(Family):
         super().__init__("quadratic")
         self.m = m
 
-    def loss(self, Y: Array, eta: Array, weights: Array) -> float:
-        """Weighted loss."""
-        return 0.5 * float(weights @ ((Y - eta) ** 2).sum(axis=1))
-
-    def derivatives(self, Y: Array, eta: Array, weights: Array) -> tuple[float, Array, Array]:
-        """Loss, weighted residuals and curvatures."""
+    def settle(self, Y: Array, eta: Array, weights: Array, free: bool) -> tuple[Array, float, Array, Array]:
+        """Give a predictor the best intercepts: loss, residuals and curvatures there."""
+        if free:
+            eta = eta + weights @ (Y - eta) / weights.sum()
         away = Y - eta
         R = weights[:, None] * away
-        return 0.5 * float((R * away).sum()), R, np.broadcast_to(weights[:, None], Y.shape)
+        return eta, 0.5 * float((R * away).sum()), R, np.broadcast_to(weights[:, None], Y.shape)
+
+    def model(self, Y: Array, eta: Array, h: Array, weights: Array, *, safe: bool) -> Array:
+        """Weights, the curvature everywhere."""
+        return h
 
     def curvature(self, h: Array, k: int, other: int, weights: Array) -> Array | None:
         """Second derivatives in columns k and other."""
@@ -151,20 +147,15 @@ class Responses(Family):
 
     def divergence(self, Y: Array, eta: Array, weights: Array, s: float) -> float:
         """Gap between loss and dual."""
-        return (1.0 - s) ** 2 * self.loss(Y, eta, weights)
-
-    def shift(self, Y: Array, eta: Array, weights: Array) -> Array:
-        """Weighted mean of the residuals."""
-        return np.asarray(weights @ (Y - eta) / weights.sum())
+        return 0.5 * (1.0 - s) ** 2 * float(weights @ ((Y - eta) ** 2).sum(axis=1))
 
 
 class Multinomial(Family):
     """Multinomial deviance of m columns: one a class, or all but the last class (``reference``)."""
 
     def __init__(self, n_classes: int, *, reference: bool = False) -> None:
-        self.name, self.threshold, self.constant = "multinomial", 1.0, False
-        self.reference = reference
-        self.invariant = not reference
+        self.name, self.threshold = "multinomial", 1.0
+        self.reference, self.invariant = reference, not reference
         self.m = n_classes - reference
 
     def check(self, Y: Array) -> None:
@@ -178,12 +169,37 @@ class Multinomial(Family):
         if not counts.all() or (self.reference and counts.sum() == Y.shape[0]):
             raise ConvexlawError("some class of y has no row of positive weight: drop its rows")
 
-    def loss(self, Y: Array, eta: Array, weights: Array) -> float:
-        """Weighted loss."""
-        return self.derivatives(Y, eta, weights)[0]
+    def settle(self, Y: Array, eta: Array, weights: Array, free: bool) -> tuple[Array, float, Array, Array]:
+        """Give a predictor the best intercepts by damped Newton steps: loss, residuals, probabilities there.
 
-    def derivatives(self, Y: Array, eta: Array, weights: Array) -> tuple[float, Array, Array]:
-        """Loss, weighted residuals, probabilities."""
+        Without a reference class only differences of the intercepts matter.
+        """
+        value, R, P = self._terms(Y, eta, weights)
+        for _ in range(100 if free else 0):
+            slope = R.sum(axis=0)
+            if (np.abs(slope) <= 1e-15 * np.abs(R).sum(axis=0)).all():
+                break
+            W = weights[:, None] * P
+            M = np.diag(W.sum(axis=0)) - W.T @ P
+            trace = max(float(M.trace()), 1e-300)
+            if self.invariant:
+                M += trace / self.m**2
+            step = np.linalg.solve(M + 1e-14 * trace * np.eye(self.m), slope)
+            step /= max(1.0, float(np.abs(step).max()) / 5.0)
+            t = 1.0
+            while True:
+                new, R_new, P_new = self._terms(Y, eta + t * step, weights)
+                if new <= value + 1e-14 * abs(value) or t < 1e-10:
+                    break
+                t *= 0.5
+            done = new >= value - 1e-15 * abs(value) and float(np.abs(step).max()) < 1e-12
+            eta = eta + t * step
+            value, R, P = new, R_new, P_new
+            if done:
+                break
+        return eta, value, R, P
+
+    def _terms(self, Y: Array, eta: Array, weights: Array) -> tuple[float, Array, Array]:
         P, R = np.empty(Y.shape), np.empty(Y.shape)
         value = kernels.softmax_terms(Y, np.ascontiguousarray(eta), weights, self.reference, P, R)
         return float(value), R, P
@@ -216,43 +232,6 @@ class Multinomial(Family):
     def divergence(self, Y: Array, eta: Array, weights: Array, s: float) -> float:
         """Gap between loss and dual."""
         return float(kernels.softmax_divergence(Y, np.ascontiguousarray(eta), weights, self.reference, s))
-
-    def shift(self, Y: Array, eta: Array, weights: Array) -> Array:
-        """Find the intercepts by damped Newton steps; without a reference class they sum to zero."""
-        m = self.m
-        c = np.zeros(m)
-        value, R, P = self.derivatives(Y, eta, weights)
-        for _ in range(100):
-            slope = R.sum(axis=0)
-            if (np.abs(slope) <= 1e-16 * np.abs(R).sum(axis=0)).all():
-                break
-            W = weights[:, None] * P
-            M = np.diag(W.sum(axis=0)) - W.T @ P
-            if not self.reference:
-                # the loss does not see a common shift of all classes
-                M += M.trace() / m**2
-            step = np.linalg.solve(M + 1e-14 * max(M.trace(), 1e-300) * np.eye(m), slope)
-            step /= max(1.0, float(np.abs(step).max()) / 5.0)
-            t = 1.0
-            while t > 1e-10:
-                new, R_new, P_new = self.derivatives(Y, eta + (c + t * step), weights)
-                if new <= value + 1e-14 * abs(value):
-                    break
-                t *= 0.5
-            c = c + t * step
-            done = new >= value - 1e-15 * abs(value) and float(np.abs(step).max()) < 1e-12
-            value, R, P = new, R_new, P_new
-            if done:
-                break
-        return c if self.reference else c - c.mean()
-
-    def mean(self, eta: Array) -> Array:
-        """Probabilities of the classes."""
-        from scipy.special import softmax
-
-        if self.reference:
-            eta = np.column_stack([eta, np.zeros(eta.shape[0])])
-        return np.asarray(softmax(eta, axis=1))
 
 
 def make_family(loss: Any, m: int = 1, *, threshold: float = 1.345, reference: bool = False) -> Family:

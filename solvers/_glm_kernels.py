@@ -43,29 +43,6 @@ def _terms(kind: int, y: float, eta: float, size: float) -> tuple[float, float, 
 
 
 @njit(cache=True, nogil=True)
-def loss_value(kind: int, y: Floats, eta: Floats, weights: Floats, size: float) -> float:
-    """Weighted loss."""
-    total = 0.0
-    for i in range(y.size):
-        total += weights[i] * _terms(kind, y[i], eta[i], size)[0]
-    return total
-
-
-@njit(cache=True, nogil=True)
-def derivatives(
-    kind: int, y: Floats, eta: Floats, weights: Floats, size: float, r: Floats, h: Floats
-) -> float:
-    """Weighted residuals and curvatures; returns the loss."""
-    total = 0.0
-    for i in range(y.size):
-        f, away, curvature = _terms(kind, y[i], eta[i], size)
-        total += weights[i] * f
-        r[i] = weights[i] * away
-        h[i] = weights[i] * curvature
-    return total
-
-
-@njit(cache=True, nogil=True)
 def _relative_entropy(d: float, mu: float, log_mu: float) -> float:
     """Q log(q / mu) - q + mu at q = mu + d."""
     q = mu + d
@@ -109,39 +86,55 @@ def divergence(kind: int, y: Floats, eta: Floats, weights: Floats, size: float, 
 
 
 @njit(cache=True, nogil=True)
-def best_shift(kind: int, y: Floats, eta: Floats, weights: Floats, size: float) -> float:
-    """Constant that, added to eta, makes the weighted residuals sum to zero: Newton within a bracket."""
-    low, high = -np.inf, np.inf
-    c = 0.0
+def _start(kind: int, y: Floats, eta: Floats, weights: Floats) -> tuple[float, float, float]:
+    """First intercept, and bounds on the best one."""
     if kind == POISSON:
-        # in closed form, from the largest term down; what follows takes out its rounding
+        # in closed form, from the largest term down
         top = eta.max()
         mean, given = 0.0, 0.0
         for i in range(y.size):
             mean += weights[i] * math.exp(eta[i] - top)
             given += weights[i] * y[i]
-        c = math.log(given / mean) - top
-    elif kind == LOGISTIC:
+        return math.log(given / mean) - top, -np.inf, np.inf
+    if kind == LOGISTIC:
         given, mass = 0.0, 0.0
         for i in range(y.size):
             given += weights[i] * y[i]
             mass += weights[i]
         even = math.log(given / (mass - given))
         low, high = even - eta.max() - 1e-3, even - eta.min() + 1e-3
-    elif kind == HUBER:
+        return min(max(0.0, low), high), low, high
+    if kind == HUBER:
         low, high = np.inf, -np.inf
         for i in range(y.size):
             low = min(low, y[i] - eta[i])
             high = max(high, y[i] - eta[i])
-    c = min(max(c, low), high)
+        return min(max(0.0, low), high), low, high
+    return 0.0, -np.inf, np.inf
+
+
+@njit(cache=True, nogil=True)
+def settle(
+    kind: int, y: Floats, eta: Floats, weights: Floats, size: float, free: bool, r: Floats, h: Floats
+) -> tuple[float, float]:
+    """Best constant to add to eta (0 if not free), and the loss there; fills weighted residuals, curvatures.
+
+    The residuals sum to zero at the best constant, which Newton finds within a bracket.
+    """
+    c, low, high = 0.0, 0.0, 0.0
+    if free:
+        c, low, high = _start(kind, y, eta, weights)
     for k in range(200):
-        slope, total, curvature = 0.0, 0.0, 0.0
+        loss, slope, total, curvature = 0.0, 0.0, 0.0, 0.0
         for i in range(y.size):
-            _, away, h = _terms(kind, y[i], eta[i] + c, size)
-            slope += weights[i] * away
-            total += weights[i] * abs(away)
-            curvature += weights[i] * h
-        if abs(slope) <= 1e-16 * total:
+            f, away, second = _terms(kind, y[i], eta[i] + c, size)
+            loss += weights[i] * f
+            r[i] = weights[i] * away
+            h[i] = weights[i] * second
+            slope += r[i]
+            total += abs(r[i])
+            curvature += h[i]
+        if not free or abs(slope) <= 1e-15 * total:
             break
         if slope > 0.0:
             low = max(low, c)
@@ -155,7 +148,7 @@ def best_shift(kind: int, y: Floats, eta: Floats, weights: Floats, size: float) 
         if abs(new - c) <= 2e-16 * abs(c):
             break
         c = new
-    return c
+    return c, loss
 
 
 @njit(cache=True, nogil=True)

@@ -40,31 +40,26 @@ class Newton:
         self.rounds = 0
         self.b: Array = np.zeros(problem.p * problem.m)
         self.g: Array = problem.pull
-        self._at(problem.base)
+        self.eta, self.loss, self.R, self.h = problem.settle(problem.base)
 
     def start_at(self, b: Array) -> None:
         """Warm start from coefficients on the seen columns, shape (p m,)."""
         self.b = np.array(b, dtype=np.float64)
-        self._at(self.problem.predictor(self.b))
+        self.eta, self.loss, self.R, self.h = self.problem.settle(self.problem.predictor(self.b))
         self.g = self.problem.pulls(self.R)
-
-    def _at(self, eta: Array) -> None:
-        problem = self.problem
-        self.eta = eta
-        self.loss, self.R, self.h = problem.family.derivatives(problem.Y, eta, problem.weights)
 
     @property
     def clusters(self) -> int:
         """Number of distinct nonzero magnitudes."""
         return int(np.unique(np.abs(self.b[self.b != 0.0])).size)
 
-    def gap(self, b: Array, g: Array, lam: Array) -> float:
-        """Duality gap of coefficients b with pull g, on the columns that these belong to."""
+    def gap(self, b: Array, g: Array, lam: Array, goal: float) -> float:
+        """Duality gap of coefficients b with pull g on their columns; above ``goal``, a lower bound of it."""
         problem = self.problem
         norm = dual_norm(g, lam)
         s = min(1.0, 1.0 / norm) if norm > 0.0 else 1.0
         value = norm_value(b, lam) - s * float(b @ g)
-        if s < 1.0:
+        if s < 1.0 and value <= 4.0 * goal:
             value += problem.family.divergence(problem.Y, self.eta, problem.weights, s)
         return value
 
@@ -84,30 +79,37 @@ class Newton:
         previous : ndarray, shape (p m,), optional
             Penalty of the current coefficients, for the strong rule.
         """
-        gap = best = self.gap(self.b, self.g, lam)
-        inside = np.zeros(0, dtype=np.int64)
+        size = lam.size
+        gap = best = self.gap(self.b, self.g, lam, goal)
+        inside = np.zeros(size, dtype=bool)
+        w = 0
         inner, stuck = 0.3 * goal, 0
         while gap > goal and self.rounds < max_rounds:
-            new = self._violators(lam, cum, previous, inside)
+            if size <= 256 and self.problem.rows * size <= 50_000:
+                inside[:] = True
+            else:
+                inside[self.b != 0.0] = True
+                inside[self._violators(lam, cum, previous, inside)] = True
             previous = None
-            grown = new.size > 0 or inside.size == 0
+            grown = int(np.count_nonzero(inside)) > w
             if grown:
-                inside = np.union1d(np.union1d(inside, np.flatnonzero(self.b)), new)
-                work = Work(self.problem, self.columns, inside)
-            if inside.size == 0:
+                work = Work(self.problem, self.columns, np.flatnonzero(inside))
+                w = work.w
+            elif w == 0:
                 break
-            moved = self._descend(work, lam, cum, max(inner, 0.1 * gap) if grown else inner, max_rounds)
+            target = max(inner, 0.1 * gap) if grown and w < size else inner
+            moved = self._descend(work, lam, cum, target, max_rounds)
             self.g = self.problem.pulls(self.R)
-            gap = self.gap(self.b, self.g, lam)
-            if not grown and gap > 0.5 * best:
+            gap = self.gap(self.b, self.g, lam, goal)
+            if (not grown or w == size) and gap > goal:
                 inner *= 0.1
-                stuck += 1
+                stuck = stuck + 1 if gap > 0.5 * best else 0
                 if not moved or stuck > 8:
                     break
             best = min(best, gap)
         return gap
 
-    def _violators(self, lam: Array, cum: Array, previous: Array | None, inside: Index) -> Index:
+    def _violators(self, lam: Array, cum: Array, previous: Array | None, inside: NDArray[np.bool_]) -> Index:
         """Entries outside the working set that the prox of the pull would activate, the strongest first."""
         bound = 0.9995 * lam
         if previous is not None:
@@ -115,13 +117,11 @@ class Newton:
         index, key = np.empty(lam.size, dtype=np.int64), np.empty(lam.size)
         k = survivors(self.g, bound, index, key)
         index, key = index[:k], key[:k]
-        held = np.zeros(lam.size, dtype=bool)
-        held[inside] = True
         nonzero = int(np.count_nonzero(self.b))
-        held[self.b != 0.0] = True
-        out = ~held[index]
+        out = ~inside[index]
         index, key = index[out], key[out]
-        most = max(256 if self.problem.rows * lam.size <= 50_000 else 50, nonzero)
+        # a pass over X costs as much as the Gram matrix of this many columns
+        most = max(10, min(50, int(2.0 * lam.size**0.5)), nonzero)
         if index.size > most:
             order = np.argsort(-key, kind="stable")
             first = nonzero
@@ -138,7 +138,7 @@ class Newton:
         lam, cum = lam[:w], cum[: w + 1]
         b = self.b[work.index]
         g = work.pull(self.R)
-        gap = self.gap(b, g, lam)
+        gap = self.gap(b, g, lam, goal)
         moved = safe = False
         for _ in range(_STEPS):
             if gap <= goal or self.rounds >= max_rounds:
@@ -157,13 +157,13 @@ class Newton:
             moved = True
             b = new if t == 1.0 else b + t * (new - b)
             g = work.pull(self.R)
-            gap = self.gap(b, g, lam)
+            gap = self.gap(b, g, lam, goal)
         self.b[work.index] = b
         return moved
 
     def _search(self, work: Work, b: Array, new: Array, g: Array, lam: Array) -> float:
         """Step length from b towards new that lowers the objective enough, 0 where none does; moves eta."""
-        problem, family = self.problem, self.problem.family
+        problem = self.problem
         d = new - b
         before = norm_value(b, lam)
         fall = norm_value(new, lam) - before - float(g @ d)
@@ -173,13 +173,10 @@ class Newton:
         noise = 1e-14 * (self.loss + before)
         t = 1.0
         for _ in range(40):
-            eta = self.eta + t * change
-            if problem.fit_intercept:
-                eta = eta + family.shift(problem.Y, eta, problem.weights)
-            value = family.loss(problem.Y, eta, problem.weights)
+            eta, value, R, h = problem.settle(self.eta + t * change)
             penalty = norm_value(new if t == 1.0 else b + t * d, lam)
             if value + penalty <= self.loss + before + 1e-3 * t * fall + noise:
-                self._at(eta)
+                self.eta, self.loss, self.R, self.h = eta, value, R, h
                 return t
             t *= 0.5
         return 0.0

@@ -116,8 +116,7 @@ class GlmProblem:
                 X, np.ones(self.rows), intercept=self.fit_intercept, center=center, scale=scale, tol=tol
             )
             self.X = X
-            self.base = self.offset + self._best_intercept(self.offset)
-            self.null, R, _ = self.family.derivatives(self.Y, self.base, self.weights)
+            self.base, self.null, R, _ = self.settle(self.offset)
             self.pull = self.pulls(R)
         if not np.isfinite(self.null) or not np.abs(self.Y).max() < _LARGEST:
             raise ConvexlawError(
@@ -163,9 +162,9 @@ class GlmProblem:
         """Smallest alpha at which all coefficients are zero."""
         return float(dual_norm(self.pull, self.lam))
 
-    def _best_intercept(self, eta: Array) -> Array:
-        """Constant (m,) to add to eta: the intercept's optimum where it is free."""
-        return self.family.shift(self.Y, eta, self.weights) if self.fit_intercept else np.zeros(self.m)
+    def settle(self, eta: Array) -> tuple[Array, float, Array, Array]:
+        """Predictor with the best intercepts where these are free: loss, residuals, curvatures there."""
+        return self.family.settle(self.Y, eta, self.weights, self.fit_intercept)
 
     def pulls(self, R: Array) -> Array:
         """Correlations of all columns with weighted residuals R (n, m): shape (p m,)."""
@@ -183,13 +182,13 @@ class GlmProblem:
         return np.ascontiguousarray(G.T).reshape(-1)
 
     def predictor(self, b: Array) -> Array:
-        """Return offset + X B on the seen columns with the best intercept: shape (n, m)."""
+        """Return offset + X B on the seen columns, without intercepts: shape (n, m)."""
         B = b.reshape(self.m, self.p)
         eta = self.offset.copy()
         for k in range(self.m):
             if B[k].any():
                 eta[:, k] += self.design.product(np.ascontiguousarray(B[k]))
-        return eta + self._best_intercept(eta)
+        return eta
 
     def columns(self, features: NDArray[np.int64]) -> Array:
         """Seen columns of X as the rows of a dense array, shape (k, n)."""
@@ -266,7 +265,12 @@ def encode(y: Any, n: int, loss: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
         raise ConvexlawError(
             f"y has shape {labels.shape}, X has {n} rows; pass one label a row, shape ({n},)"
         )
-    missing = np.array([i for i, v in enumerate(labels) if v is None or v != v], dtype=np.int64)
+    if labels.dtype.kind == "f":
+        missing = np.flatnonzero(np.isnan(labels))
+    elif labels.dtype.kind == "O":
+        missing = np.array([i for i, v in enumerate(labels) if v is None or v != v], dtype=np.int64)
+    else:
+        missing = np.zeros(0, dtype=np.int64)
     if missing.size:
         from convexlaw.solvers._slope_input import row_list
 
