@@ -49,8 +49,7 @@ def curve_hits(seed: int, correlation: float, heavy: bool, prior: bool) -> dict[
             {
                 "run": name,
                 "step": AT,
-                "loss": CURVE_LAW.predict(lr, AT)
-                * np.exp(1.5e-3 * noise(rng, AT.size, correlation, heavy)),
+                "loss": CURVE_LAW.predict(lr, AT) * np.exp(1.5e-3 * noise(rng, AT.size, correlation, heavy)),
             }
         )
         for name, lr in RUNS.items()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +25,7 @@ Array = NDArray[np.float64]
 
 CURVES_ENOUGH = 8  # curves from which over="auto" resamples whole curves
 AGES = 200  # rows by which a carried residual forgets where it began
+BAND_ROWS = 5000  # steps of a band computed at a time
 CHUNK = 50  # resamples between two steps of the progress bar
 
 
@@ -303,15 +304,20 @@ def band(
     sizes = check_batch(state, rates, batch_size)
     path = RunPath.make(rates, at, sizes, state.weight_decay or 0.0, state.init_std)
     cls = curve_law(fit.law)
-    columns: Any = cls.columns([path], batch=state.batch)
     p = len(cls.linear(state.batch))
-    values = np.empty((len(draws), path.at.size))
-    for i, draw in enumerate(draws):
-        with np.errstate(invalid="ignore"):
-            values[i] = columns(draw[p:])[0] @ draw[:p]
-    values = np.where(np.isnan(values), np.inf, values)
-    finite = np.all(np.isfinite(values), axis=0)
+    edges = tails(level, _pieces(fit, key))
     low = np.full(path.at.size, np.inf)
     high = np.full(path.at.size, np.inf)
-    low[finite], high[finite] = np.percentile(values[:, finite], tails(level, _pieces(fit, key)), axis=0)
+    # in parts: all draws at all steps of a long schedule do not fit into memory
+    parts = np.array_split(np.arange(path.at.size), -(-path.at.size // BAND_ROWS) or 1)
+    with progress_bar("band", path.at.size, None if len(parts) > 2 else False) as advance:
+        for part in parts:
+            columns: Any = cls.columns([replace(path, at=path.at[part])], batch=state.batch)
+            values = np.empty((len(draws), part.size))
+            for i, draw in enumerate(draws):
+                with np.errstate(invalid="ignore"):
+                    values[i] = columns(draw[p:])[0] @ draw[:p]
+            finite = np.all(np.isfinite(values), axis=0)
+            low[part[finite]], high[part[finite]] = np.percentile(values[:, finite], edges, axis=0)
+            advance(part.size)
     return low, high

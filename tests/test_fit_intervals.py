@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -147,6 +149,41 @@ def test_band_holds_the_prediction_and_widens_outside_the_data(fit):
     assert every[at] == pytest.approx(low)
 
 
+def test_band_of_a_long_schedule_is_computed_in_parts(fit, monkeypatch):
+    from convexlaw.solvers import _fit_intervals
+
+    fit.interval(resamples=40)
+    whole = fit.band("wsd:steps=1000,peak=1e-3,decay=0.2,warmup=20")
+    monkeypatch.setattr(_fit_intervals, "BAND_ROWS", 300)
+    parts = fit.band("wsd:steps=1000,peak=1e-3,decay=0.2,warmup=20")
+    for one, two in zip(whole, parts, strict=True):
+        assert one == pytest.approx(two, rel=1e-11)
+    assert fit.band("constant:steps=50,peak=1e-3", at=[])[0].size == 0
+
+
+def test_what_carries_over_is_measured_and_put_back():
+    """The resampled residuals have the variance and the neighbours' correlation of the residuals."""
+    from convexlaw.solvers._fit_intervals import _resample_within
+    from convexlaw.solvers._fit_profile import lag_one, whiten
+
+    rng = np.random.default_rng(0)
+    groups = [slice(0, 2000), slice(2000, 4000)]
+    for carry in (0.0, 0.7):
+        e = rng.normal(size=4000)
+        ar = np.zeros(4000)
+        for i in range(4000):
+            ar[i] = e[i] if i % 2000 == 0 else carry * ar[i - 1] + np.sqrt(1 - carry**2) * e[i]
+        assert lag_one(ar, groups, 0) == pytest.approx(carry, abs=0.04)
+        assert np.std(whiten(ar[:2000], carry)) == pytest.approx(np.sqrt(1 - carry**2), rel=0.05)
+        problem = fit_curves(table_of(), "cvx4q", alpha_prior=False)._state.problem
+        fitted = np.full(4000, 2.0)
+        problem = replace(problem, y=2.0 * np.exp(1e-3 * ar), weights=np.ones(4000))
+        drawn = 1e3 * np.log(_resample_within(problem, fitted, groups, 10, rng) / 2.0)
+        assert np.std(drawn) == pytest.approx(np.std(ar), rel=0.08)
+        first = drawn[:2000]
+        assert np.corrcoef(first[1:], first[:-1])[0, 1] == pytest.approx(carry, abs=0.08)
+
+
 def test_papers_protocol_has_bootstrap_intervals_only():
     fit = fit_curves(table_of(), protocol="paper")
     assert (fit.interval(resamples=30)["high"] > 0).all()
@@ -167,37 +204,3 @@ def test_papers_protocol_has_bootstrap_intervals_only():
 def test_bad_options_are_refused(fit, options, words):
     with pytest.raises(ConvexlawError, match=words):
         fit.interval(**options)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("correlation", [0.0, 0.7])
-def test_coverage_of_cvx4q(correlation, record_property):
-    """Nominal 95 % intervals over 300 data sets: standard error of a coverage 1.3 points."""
-    law = CVX4q(2.0, 0.5, 20.0, 0.45)
-    truth = [law.params[n] for n in CVX4q.names()]
-    sets, hits = 300, {"profile": np.zeros(4), "bootstrap": np.zeros(4)}
-    schedules = {f"r{i}": parse(SHAPES[i]) for i in range(3)}
-    at = np.arange(20, 400, 4)
-    clean = {n: law.predict(lr, at) for n, lr in schedules.items()}
-    for seed in range(sets):
-        rng = np.random.default_rng([seed, 5])
-        parts = []
-        for name, loss in clean.items():
-            e = rng.normal(size=at.size)
-            for i in range(1, at.size):
-                e[i] = correlation * e[i - 1] + np.sqrt(1 - correlation**2) * e[i]
-            parts.append(pd.DataFrame({"run": name, "step": at, "loss": loss * np.exp(1.5e-3 * e)}))
-        fit = fit_curves(read_runs(pd.concat(parts), schedule=schedules), "cvx4q", alpha_prior=False)
-        for method, count in hits.items():
-            options = {"resamples": 200} if method == "bootstrap" else {}
-            limits = fit.interval(method=method, **options)
-            count += (limits["low"].to_numpy() <= truth) & (truth <= limits["high"].to_numpy())
-    cover = {m: h / sets for m, h in hits.items()}
-    for method, values in cover.items():
-        record_property(f"{method} {correlation}", dict(zip(CVX4q.names(), values, strict=True)))
-        print(method, correlation, dict(zip(CVX4q.names(), values.round(3), strict=True)))
-    if correlation == 0.0:
-        assert np.all((cover["profile"] >= 0.90) & (cover["profile"] <= 0.98))
-        assert np.all((cover["bootstrap"] >= 0.90) & (cover["bootstrap"] <= 0.98))
-    else:  # short blocks see a part of the correlation only; the figures are in benchmarks/sections/fit.md
-        assert np.all(cover["profile"] >= 0.80)
