@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from convexlaw.errors import ConvergenceWarning, ConvexlawError, ExtrapolationWarning
     from convexlaw.runs.table import RunTable, read_runs
+    from convexlaw.solvers.cross_validation import CVCurve, SlopeClassifierCV, SlopeCV, TwoLevelSlopeCV
     from convexlaw.solvers.estimators import Slope, TwoLevelSlope
     from convexlaw.solvers.fit import load_fit
     from convexlaw.solvers.fit_curves import CurveFit, fit_curves
@@ -27,12 +28,16 @@ _HOME = {
     "ExtrapolationWarning": "errors",
     "RunTable": "runs.table",
     "read_runs": "runs.table",
+    "CVCurve": "solvers.cross_validation",
     "CurveFit": "solvers.fit_curves",
     "Slope": "solvers.estimators",
+    "SlopeCV": "solvers.cross_validation",
+    "SlopeClassifierCV": "solvers.cross_validation",
     "SlopeClassifier": "solvers.glm",
     "SlopePath": "solvers.path",
     "TableFit": "solvers.fit_table",
     "TwoLevelSlope": "solvers.estimators",
+    "TwoLevelSlopeCV": "solvers.cross_validation",
     "fit_curves": "solvers.fit_curves",
     "fit_table": "solvers.fit_table",
     "load_fit": "solvers.fit",
@@ -42,16 +47,20 @@ _HOME = {
 _SUBPACKAGES = ("errors", "figures", "paper_repro", "report", "runs", "simulations", "solvers", "theory")
 
 __all__ = [
+    "CVCurve",
     "ConvergenceWarning",
     "ConvexlawError",
     "CurveFit",
     "ExtrapolationWarning",
     "RunTable",
     "Slope",
+    "SlopeCV",
     "SlopeClassifier",
+    "SlopeClassifierCV",
     "SlopePath",
     "TableFit",
     "TwoLevelSlope",
+    "TwoLevelSlopeCV",
     "__version__",
     "fit_curves",
     "fit_table",

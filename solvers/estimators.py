@@ -139,11 +139,14 @@ class _SlopeBase(RegressorMixin, _SlopeCore):
         tags.target_tags.positive_only = self.loss == "poisson"
         return tags
 
-    def _problem(self, X: Any, y: Any, sample_weight: Any, offset: Any = None) -> Problem | GlmProblem:
-        matrix, y, names = self._data(X, y)
+    def _check_loss(self) -> None:
         if self.loss not in ("quadratic", "poisson", "huber"):
             classes = "; SlopeClassifier has losses for classes" if isinstance(self.loss, str) else ""
             raise ConvexlawError(f"loss = {self.loss!r}: use 'quadratic', 'poisson' or 'huber'{classes}")
+
+    def _problem(self, X: Any, y: Any, sample_weight: Any, offset: Any = None) -> Problem | GlmProblem:
+        matrix, y, names = self._data(X, y)
+        self._check_loss()
         width = y.shape[1] if y.ndim == 2 else 1
         return self._problem_of(
             matrix, y, names, width, sample_weight, offset, loss=self.loss, threshold=self.threshold

@@ -299,18 +299,10 @@ class SlopeClassifier(ClassifierMixin, _SlopeCore):
             The duality gap is above ``tol`` after ``max_iter`` iterations, or alpha = 0 and the classes are
             separated.
         """
-        from convexlaw.solvers._glm_problem import encode
-
-        if self.loss not in ("logistic", "multinomial"):
-            raise ConvexlawError(f"loss = {self.loss!r}: use 'logistic' or 'multinomial'")
-        if offset is not None and self.loss != "logistic":
-            raise ConvexlawError("offset: only loss = 'logistic' takes one")
-        matrix, y, names = self._data(X, y, labels=True)
-        self.classes_, codes = encode(y, matrix.shape[0], self.loss)
-        weights = self._class_weights(codes, sample_weight)
+        matrix, codes, names, weights = self._coded(X, y, sample_weight, offset)
         width = 1 if self.loss == "logistic" else self.classes_.size - self.reference
         problem = self._problem_of(
-            matrix, y, names, width, weights, offset, loss=self.loss, reference=bool(self.reference)
+            matrix, codes, names, width, weights, offset, loss=self.loss, reference=bool(self.reference)
         )
         self._solve(problem)
         self.coef_: Vector = np.atleast_2d(self.coef_)
@@ -320,6 +312,20 @@ class SlopeClassifier(ClassifierMixin, _SlopeCore):
             self.intercept_ = np.append(self.intercept_, 0.0)
         self._keep(X, y, weights, offset)
         return self
+
+    def _coded(
+        self, X: Any, y: Any, sample_weight: Any, offset: Any
+    ) -> tuple[Any, NDArray[np.int64], list[Any] | None, Vector | None]:
+        """Check the data; matrix, numbers of the classes, names, weights times class weights."""
+        from convexlaw.solvers._glm_problem import encode
+
+        if self.loss not in ("logistic", "multinomial"):
+            raise ConvexlawError(f"loss = {self.loss!r}: use 'logistic' or 'multinomial'")
+        if offset is not None and self.loss != "logistic":
+            raise ConvexlawError("offset: only loss = 'logistic' takes one")
+        matrix, y, names = self._data(X, y, labels=True)
+        self.classes_, codes = encode(y, matrix.shape[0], self.loss)
+        return matrix, codes, names, self._class_weights(codes, sample_weight)
 
     def _class_weights(self, codes: NDArray[np.int64], sample_weight: Any) -> Vector | None:
         """Sample weights times class weights."""

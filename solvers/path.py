@@ -388,7 +388,7 @@ def path_of(
     SlopePath
     """
     automatic = alphas is None
-    grid = alpha_grid(problem, n_alphas, alpha_min_ratio) if alphas is None else _check_alphas(alphas)
+    grid = alpha_grid(problem, n_alphas, alpha_min_ratio) if alphas is None else check_alphas(alphas)
     order = np.argsort(-grid, kind="stable")
     stops = limits if automatic else None
     run: PathRun | GlmRun
@@ -425,7 +425,14 @@ def path_of(
     )
 
 
-def _check_alphas(alphas: ArrayLike) -> Vector:
+def check_alphas(alphas: ArrayLike) -> Vector:
+    """Validate a sequence of alphas.
+
+    Raises
+    ------
+    ConvexlawError
+        Empty, or not numbers >= 0.
+    """
     try:
         grid = np.asarray(alphas, dtype=np.float64).reshape(-1)
     except (TypeError, ValueError):
