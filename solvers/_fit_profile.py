@@ -126,10 +126,11 @@ def spread(problem: Problem, solution: Solution, groups: Sequence[slice]) -> Spr
 def profile_value(
     problem: Problem, name: str, value: float, start: dict[str, float]
 ) -> tuple[float, dict[str, float]]:
-    """Best objective with one parameter held, and the parameters there."""
+    """Best objective with one parameter held, and the parameters there (its own prior counts)."""
     held = replace(problem, fixed={**problem.fixed, name: value})
     found = solve(held, polish=1, start={**start, name: value})
-    return found.objective, found.params
+    theta = np.array([found.params[q.name] for q in problem.nonlinear], dtype=np.float64)
+    return found.data_objective + _prior(problem, theta)[0], found.params
 
 
 def profile(

@@ -55,6 +55,19 @@ def test_profile_limits_lie_where_the_objective_has_risen(fit):
     assert (frame["high"] > frame["estimate"]).all()
 
 
+def test_the_prior_counts_in_profiles_of_its_own_parameter():
+    """The profile of alpha is that of data and prior: 0 at the estimate, and as wide as without a prior."""
+    fit = fit_curves(table_of(), "cvx4q")
+    for name in fit.params:
+        value, _ = profile_value(fit._state.problem, name, fit.params[name], fit.params)
+        assert value == pytest.approx(fit.objective, rel=1e-9)
+    width = {}
+    for prior in (True, False):
+        limits = fit_curves(table_of(), "cvx4q", alpha_prior=prior).interval(method="profile")
+        width[prior] = (limits["high"] - limits["low"]).to_numpy()
+    assert width[True] == pytest.approx(width[False], rel=0.15)
+
+
 def test_spread_is_the_covariance_of_many_fits():
     """With independent noise the standard errors are those of a Monte Carlo over data sets."""
     found, errors = [], []
