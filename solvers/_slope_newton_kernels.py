@@ -13,7 +13,7 @@ from numba import njit
 from convexlaw.solvers._slope_kernels import ALIVE, DEAD, load, renumber
 from convexlaw.solvers._slope_reduce_kernels import merge, pulls
 
-# inlined from other files: 32de7ffed04a
+# inlined from other files: d8294d7ef30a
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,7 +13,7 @@ from numba import njit
 
 from convexlaw.solvers._slope_kernels import ALIVE, DEAD, drop, load, move, place, renumber
 
-# inlined from other files: 819e82014451
+# inlined from other files: 72a83842af24
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,7 +9,7 @@ from numba import njit
 
 from convexlaw.theory._sorted_l1_kernels import sort_decreasing
 
-# inlined from other files: 79f541178098
+# inlined from other files: ba28d6e3110b
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

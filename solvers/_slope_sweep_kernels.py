@@ -17,7 +17,7 @@ from numba import njit
 from convexlaw.solvers._slope_kernels import ALIVE, DEAD, drop, move, place, renumber
 from convexlaw.solvers._slope_split_kernels import split
 
-# inlined from other files: a91707a0a7ca
+# inlined from other files: 0dd67f500e12
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -60,9 +60,9 @@ def check_sequence(lam: ArrayLike, p: int) -> Vector:
         raise ConvexlawError(f"lam has {array.size} weights for p = {p} features; pass one weight a rank")
     if p and array[-1] < 0:
         raise ConvexlawError(f"lam[{p - 1}] = {array[-1]:g}: weights must be >= 0; clip them at 0")
-    rises = np.flatnonzero(np.diff(array) > 0)
-    if rises.size:
-        i = int(rises[0])
+    rises = array[1:] > array[:-1]
+    if rises.any():
+        i = int(np.argmax(rises))
         raise ConvexlawError(
             f"lam[{i}] = {array[i]:g} < lam[{i + 1}] = {array[i + 1]:g}: weights must not increase with the "
             "rank; pass np.sort(lam)[::-1] if the order carries no meaning"

@@ -100,14 +100,38 @@ def sort_decreasing(key: Floats, index: Ints, k: int) -> None:
 
 
 @njit(cache=True)
-def survivors(v: Reals, lam: Floats, index: Ints, key: Floats) -> int:
-    """Collect the entries that the prox can leave nonzero; returns how many.
+def count_above(v: Reals, bound: float) -> int:
+    """How many entries exceed the bound in magnitude."""
+    k = 0
+    for i in range(v.size):
+        if abs(np.float64(v[i])) > bound:
+            k += 1
+    return k
+
+
+@njit(cache=True)
+def filter_bound(v: Reals, lam: Floats) -> tuple[float, int]:
+    """Return a bound below which the prox is zero, and how many entries exceed it.
 
     If |v|_(i) <= lam_k for all i > k, no block that reaches beyond k has a positive mean, so every entry with
-    |v| <= lam_k is zero. This holds for k = p first, then for the number of entries that are left.
+    |v| <= lam_k is zero. This holds for k = p first, then for the number of entries that are left. Counting
+    is much faster than collecting, so the bound rises first, while it still shrinks the rest.
     """
-    k = 0
     bound = lam[lam.size - 1]
+    k = count_above(v, bound)
+    while k > 0 and lam[k - 1] > bound:
+        before = k
+        bound = lam[k - 1]
+        k = count_above(v, bound)
+        if k > 0.7 * before:
+            break
+    return bound, k
+
+
+@njit(cache=True)
+def collect(v: Reals, lam: Floats, bound: float, index: Ints, key: Floats) -> int:
+    """Collect the entries above a bound of :func:`filter_bound`, and raise it as far as it goes."""
+    k = 0
     for i in range(v.size):
         a = abs(np.float64(v[i]))
         if a > bound:
@@ -126,6 +150,12 @@ def survivors(v: Reals, lam: Floats, index: Ints, key: Floats) -> int:
             break
         k = kept
     return k
+
+
+@njit(cache=True)
+def survivors(v: Reals, lam: Floats, index: Ints, key: Floats) -> int:
+    """Collect the entries that the prox can leave nonzero; returns how many."""
+    return collect(v, lam, filter_bound(v, lam)[0], index, key)
 
 
 @njit(cache=True)
@@ -164,9 +194,10 @@ def prox(v: Reals, lam: Floats, out: Reals) -> None:
     p = v.size
     if p == 0:
         return
-    index = np.empty(p, np.int64)
-    key = np.empty(p, np.float64)
-    k = survivors(v, lam, index, key)
+    bound, k = filter_bound(v, lam)
+    index = np.empty(k, np.int64)
+    key = np.empty(k, np.float64)
+    k = collect(v, lam, bound, index, key)
     if k == 0:
         return
     sort_decreasing(key, index, k)
