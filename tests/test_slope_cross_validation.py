@@ -243,7 +243,8 @@ def test_poisson_huber_and_several_responses() -> None:
     counts = rng.poisson(np.exp(0.3 + X[:, 0] * 0.8)).astype(float)
     exposure = rng.uniform(-0.5, 0.5, 60)
     for loss, y, offset in (("poisson", counts, exposure), ("huber", counts, None)):
-        model = SlopeCV(loss=loss, cv=3, n_alphas=6, tol=GLM).fit(X, y, offset=offset)
+        model = SlopeCV(loss=loss, cv=3, alphas=np.geomspace(0.3, 1e-3, 6), tol=GLM)
+        model.fit(X, y, offset=offset)
         for k, (train, test) in enumerate(KFold(3).split(X)):
             inside, outside = (None, None) if offset is None else (offset[train], offset[test])
             for i in (0, 3, model.alphas_.size - 1):
