@@ -82,8 +82,9 @@ def column_means(X: Any, weights: Vector, plain: bool) -> tuple[Vector, float]:
     means: Vector = np.asarray(X.T @ share) if plain else transposed_product(X, share)
     if is_sparse(X):
         return means, 0.0
-    sample = X[:: max(1, X.shape[0] // 16)].astype(np.float64)
-    spread = np.abs(sample - means).max(axis=0, initial=0.0)
+    spread = np.zeros(X.shape[1])
+    for row in X[:: max(1, X.shape[0] // 16)]:
+        np.maximum(spread, np.abs(row - means), out=spread)
     spread[spread == 0.0] = np.inf
     far = float((np.abs(means) / spread).max(initial=0.0))
     if far > 10.0:
