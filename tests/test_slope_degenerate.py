@@ -60,7 +60,7 @@ def test_constant_response(data: Any, level: float) -> None:
     path = slope_path(X, y)
     assert not path.coefs.any()
     assert path.converged.all()
-    assert "SLOPE path: 1 alphas" in str(path)
+    assert ": 1 alphas, 6 features" in str(path)
 
 
 def test_alpha_zero_is_least_squares(data: Any) -> None:
