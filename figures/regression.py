@@ -140,7 +140,7 @@ def plot_stability(summary: SlopeSummary, ax: Axes | None = None, *, top: int = 
     _grow(axes, len(table), ax is None)
     axes.set_xlim(0.0, 1.04)
     axes.set_xlabel(f"share of {summary.repeats} half-samples")
-    axes.legend(loc="lower left" if len(table) > 3 else "best")
+    axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, borderaxespad=0.2)
     return axes
 
 
@@ -277,7 +277,13 @@ def plot_residuals(found: Diagnostics, ax: Axes | None = None, *, names: int = 5
     worst = np.argsort(-np.abs(away).max(axis=1), kind="stable")[:names]
     for i in worst:
         k = int(np.argmax(np.abs(away[i])))
-        axes.annotate(str(i), (mean[i, k], away[i, k]), xytext=(4, 2), textcoords="offset points", fontsize=8)
+        axes.annotate(
+            str(found.rows[i]),
+            (mean[i, k], away[i, k]),
+            xytext=(4, 2),
+            textcoords="offset points",
+            fontsize=8,
+        )
     axes.axhline(0.0, color=COLORS["data"], linewidth=0.6)
     for level in (-3.0, 3.0):
         axes.axhline(level, color=COLORS["muted"], linewidth=0.8, linestyle=":")

@@ -57,6 +57,8 @@ class Fitted:
         Of the Huber loss.
     free : bool
         Whether there is a free intercept.
+    rows : ndarray, shape (n,)
+        Labels of the rows: the index of a data frame, else their numbers from 0.
     """
 
     loss: str
@@ -72,6 +74,7 @@ class Fitted:
     classes: NDArray[Any]
     threshold: float
     free: bool
+    rows: NDArray[Any]
 
     @property
     def n(self) -> int:
@@ -181,6 +184,7 @@ def fitted(model: Any, training: Training) -> Fitted:
         classes=classes,
         threshold=float(getattr(model, "threshold", 0.0)),
         free=bool(model.fit_intercept),
+        rows=np.asarray(training.X.index) if column_names(training.X) is not None else np.arange(n),
     )
 
 

@@ -47,11 +47,13 @@ class Diagnostics(Result):
     close : tuple of (str, str, float)
         A selected feature, another, and their correlation of at least .95 in size.
     duplicate_rows : tuple of tuple of int
-        Groups of rows equal in X and y.
+        Groups of rows, by position, equal in X and y.
     duplicate_columns : tuple of tuple of str
         Groups of equal columns.
     names : tuple of str
     outputs : tuple of str
+    rows : ndarray, shape (n,)
+        Labels of the rows: the index of a data frame, else their numbers from 0.
     """
 
     fitted: Vector
@@ -66,6 +68,7 @@ class Diagnostics(Result):
     duplicate_columns: tuple[tuple[str, ...], ...]
     names: tuple[str, ...]
     outputs: tuple[str, ...]
+    rows: NDArray[Any]
 
     _figure: ClassVar[str] = "regression:plot_residuals"
 
@@ -79,17 +82,19 @@ class Diagnostics(Result):
         expected = n * np.atleast_2d(self.standardized.T).shape[0] * 0.0027
         if far.size:
             worst = far[np.argsort(-size[far], kind="stable")][:5]
-            rows = ", ".join(f"{i} ({size[i]:.1f})" for i in worst)
+            rows = ", ".join(f"{self.rows[i]} ({size[i]:.1f})" for i in worst)
+            lie = "row lies" if far.size == 1 else "rows lie"
             said.append(
-                f"{far.size} rows lie more than 3 standard deviations off (about {expected:.1f} expected of "
+                f"{far.size} {lie} more than 3 standard deviations off (about {expected:.1f} expected of "
                 f"Gaussian errors), the farthest: {rows}"
             )
         bound = 3.0 * float(self.leverage.sum()) / n
         high = np.flatnonzero(self.leverage > max(bound, 1e-12))
         if high.size and bound < 1.0:
             worst = high[np.argsort(-self.leverage[high], kind="stable")][:5]
-            rows = ", ".join(f"{i} ({self.leverage[i]:.2f})" for i in worst)
-            said.append(f"{high.size} rows have more than 3 times the mean leverage, the largest: {rows}")
+            rows = ", ".join(f"{self.rows[i]} ({self.leverage[i]:.2f})" for i in worst)
+            have = "row has" if high.size == 1 else "rows have"
+            said.append(f"{high.size} {have} more than 3 times the mean leverage, the largest: {rows}")
         if self.condition > 30.0:
             many = int((self.vif > 10.0).sum())
             said.append(
@@ -105,7 +110,7 @@ class Diagnostics(Result):
             said.append(f"equal columns, whose coefficients are not unique: {groups}")
         if self.duplicate_rows:
             extra = sum(len(g) - 1 for g in self.duplicate_rows)
-            first = ", ".join(map(str, self.duplicate_rows[0][:5]))
+            first = ", ".join(str(self.rows[i]) for i in self.duplicate_rows[0][:5])
             said.append(f"{extra} rows repeat others in X and y (rows {first}, ...): are they independent?")
         return said
 
@@ -119,7 +124,7 @@ class Diagnostics(Result):
         import pandas as pd
 
         n, q = self.leverage.size, np.atleast_2d(self.fitted.T).shape[0]
-        columns: dict[str, Any] = {"row": np.repeat(np.arange(n), q)}
+        columns: dict[str, Any] = {"row": np.repeat(self.rows, q)}
         if q > 1:
             columns["response"] = list(self.outputs) * n
         for name in ("fitted", "residual", "standardized"):
@@ -169,6 +174,7 @@ def diagnose(view: Fitted) -> Diagnostics:
         duplicate_columns=_equal_columns(view),
         names=view.names,
         outputs=view.outputs,
+        rows=view.rows,
     )
 
 

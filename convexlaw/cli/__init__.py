@@ -20,6 +20,7 @@ from convexlaw.cli.plan import plan
 from convexlaw.cli.predict import predict
 from convexlaw.cli.read import read
 from convexlaw.cli.repro import repro
+from convexlaw.cli.slope import slope
 from convexlaw.cli.tradeoff import tradeoff
 from convexlaw.cli.train import train
 from convexlaw.errors import ConvexlawError
@@ -64,6 +65,7 @@ app.command("plan")(plan)
 app.command("predict")(predict)
 app.command("read")(read)
 app.command("repro")(repro)
+app.command("slope")(slope)
 app.command("tradeoff")(tradeoff)
 app.command("train")(train)
 

@@ -72,6 +72,14 @@ def format_number(value: object, digits: int = 4) -> str:
     return f"{number:.{max(digits - 1 - size, 0)}f}"
 
 
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell.replace("∞", "inf"))
+    except ValueError:
+        return False
+    return True
+
+
 def digests(paths: Iterable[str | os.PathLike[str]]) -> list[tuple[str, str]]:
     """SHA-256 of each file, as (path, hex digest); what is not a file is left out."""
     found = []
@@ -111,7 +119,15 @@ class Page:
         if kept:
             self._parts.append(_Part("bullets", lines=kept))
 
-    def table(self, frame: pd.DataFrame, name: str, *, digits: int = 4, best: int | None = None) -> None:
+    def table(
+        self,
+        frame: pd.DataFrame,
+        name: str,
+        *,
+        digits: int = 4,
+        best: int | None = None,
+        most: int | None = None,
+    ) -> None:
         """Add ``frame`` as a table and write it, unrounded, to ``name``.csv.
 
         Parameters
@@ -124,12 +140,19 @@ class Page:
             Significant figures on the page (the CSV has them all).
         best : int, optional
             Position of a row to set in bold.
+        most : int, optional
+            Show this many rows at most; the CSV has them all.
         """
         with replacing(self.out / f"{name}.csv") as tmp:
             frame.to_csv(tmp, index=False)
-        cells = [[format_number(v, digits) for v in row] for row in frame.itertuples(index=False)]
-        rows = {"columns": [str(c) for c in frame.columns], "cells": cells}
+        shown = frame.head(len(frame) if most is None else most)
+        cells = [[format_number(v, digits) for v in row] for row in shown.itertuples(index=False)]
+        # of words alone: numbers with dashes between them stay on the right
+        text = [not any(_is_number(row[j]) for row in cells) for j in range(frame.shape[1])]
+        rows = {"columns": [str(c) for c in frame.columns], "cells": cells, "text": text}
         self._parts.append(_Part("table", rows=rows, best=best))
+        if len(cells) < len(frame):
+            self.add("note", f"The first {len(cells)} of {len(frame)} rows; {name}.csv has all.")
 
     def figure(self, figure: Figure, name: str, caption: str) -> None:
         """Add a figure, write it to ``name``.png, and close it."""
