@@ -136,6 +136,12 @@ def choose_split(runs: Sequence[RunData], split: str, skip: int) -> tuple[str, s
         run.name for run, a, b in zip(runs, counts["train"], counts["val"], strict=True) if not a and not b
     ]
     if empty:
+        still = [run.name for run in runs if run.name in empty and not run.lr.any()]
+        if still:
+            raise ConvexlawError(
+                f"run {still[0]!r} has the learning rate 0 at every step, and no law describes that: "
+                "leave it out with train=, or pass its schedule"
+            )
         raise ConvexlawError(
             f"run {empty[0]!r} has no finite positive loss after its LR warmup: leave it out with train="
         )

@@ -161,8 +161,8 @@ def _threshold(problem: Problem, name: str, level: float, table: Spread) -> tupl
         scale, error = table.scale(name), table.error(name)
     else:
         scale, error = np.nan, 0.0
-    if not np.isfinite(scale):  # at the end of its range, or without any effect: the scale of the others
-        others = [s for s in map(table.scale, table.names) if np.isfinite(s)]
+    if not scale > 0:  # at the end of its range, without any effect, exact: the scale of the others
+        others = [s for s in map(table.scale, table.names) if s > 0]
         scale, error = float(np.mean(others)) if others else problem.delta**2, 0.0
     return 0.5 * float(f.ppf(level, 1, max(rows - len(table.names), 1))) * scale, error
 

@@ -28,6 +28,7 @@ __all__ = ["Problem", "Solution", "load_fit", "solve"]
 Array = NDArray[np.float64]
 Columns = Callable[[Array], tuple[Array, Array]]
 
+LOSSES = (1e-30, 1e30)  # far from under- and overflow of their squares
 DELTA = 1e-3  # Huber threshold on log loss
 PRIOR_SIZE, PRIOR_WIDTH, PRIOR_CENTRE = 0.01, 0.15, 0.5  # residual .01 (ln alpha - ln 1/2)/.15
 
@@ -371,6 +372,11 @@ def _check(problem: Problem) -> None:
     if not np.all(np.isfinite(problem.y) & (problem.y > 0)):
         bad = problem.y[~(np.isfinite(problem.y) & (problem.y > 0))][0]
         raise ConvexlawError(f"loss {bad}: fits work on log loss, so every loss must be finite and positive")
+    far = problem.y[(problem.y < LOSSES[0]) | (problem.y > LOSSES[1])]
+    if far.size:
+        raise ConvexlawError(
+            f"loss {far[0]:.3g} is no loss in nats, fits take {LOSSES[0]:g} to {LOSSES[1]:g}: correct it"
+        )
 
 
 def load_fit(path: str | os.PathLike[str]) -> CurveFit | Any:

@@ -10,6 +10,7 @@ import pytest
 from scipy.optimize import least_squares, minimize
 
 from convexlaw import ConvexlawError, fit_curves
+from convexlaw.figures import fits
 from convexlaw.solvers.fit import Problem, solve
 from convexlaw.theory.laws import CURVE_LAWS, CVX5, TABLE_LAWS, CVX4q, RunPath, curve_law, table_law
 from convexlaw.theory.schedules import parse
@@ -271,3 +272,21 @@ def test_a_column_of_zeros_gives_a_parameter_of_zero(law):
     assert fit.params["b"] == 0.0
     assert np.all(np.isfinite(fit.predict("wsd:steps=400,peak=1e-3,decay=0.2")[1:]))
     assert any("b ended at 0" in s for s in fit.identifiability.sentences)
+
+
+def test_losses_that_are_none_and_runs_that_never_move_are_refused():
+    log = constant_log(1e-3)
+    with pytest.raises(ConvexlawError, match=r"loss 1e\+300 is no loss in nats"):
+        fit_curves(log.assign(loss=1e300), "cvx4q")
+    with pytest.raises(ConvexlawError, match="'a' has the learning rate 0 at every step"):
+        fit_curves(log.assign(lr=0.0), "cvx4q")
+
+
+@pytest.mark.parametrize("loss", [2.0, 2 + 0.01 * np.arange(200)])
+def test_losses_without_scatter_or_without_a_row_near_the_law_have_limits(loss):
+    fit = fit_curves(constant_log(1e-3).assign(loss=loss), "cvx4q")
+    limits = fit.interval(method="profile")
+    assert np.all(limits["low"] <= limits["estimate"])
+    assert np.all(limits["estimate"] <= limits["high"])
+    assert limits.loc["Linf", "high"] > limits.loc["Linf", "estimate"]
+    fits.plot_profile(fit, "Linf")
