@@ -103,6 +103,7 @@ class GlmProblem:
         if not keep.all():
             X, Y, known, counts = X[keep], Y[keep], known[keep], counts[keep]
         self.rows = counts.size
+        self.total = float(counts.sum())
         self.family.check(Y)
         self.Y = np.ascontiguousarray(Y)
         self.offset: Array = np.ascontiguousarray(np.broadcast_to(known[:, None], Y.shape))
@@ -118,7 +119,7 @@ class GlmProblem:
             self.X = X
             self.base, self.null, R, _ = self.settle(self.offset)
             self.pull = self.pulls(R)
-        if not np.isfinite(self.null) or not np.abs(self.Y).max() < _LARGEST:
+        if not self.null < _LARGEST or not np.abs(self.Y).max() < _LARGEST:
             raise ConvexlawError(
                 f"the loss of the zero coefficients is {self.null:g} (y up to {np.abs(self.Y).max():.3g}, "
                 f"offset up to {np.abs(known).max():.3g}): rescale y, or the offset"

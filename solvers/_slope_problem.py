@@ -104,6 +104,7 @@ class Problem:
         response = as_response(y, self.n)
         counts = as_weights(sample_weight, self.n)
         self.rows = int(np.count_nonzero(counts))
+        self.total = float(counts.sum())
         self.gram: Vector | None = None
         self._penalise(lam, lambda_type, q, theta1, theta2)
         self.fit_intercept = bool(fit_intercept)

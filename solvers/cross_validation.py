@@ -10,7 +10,8 @@ from convexlaw.errors import ConvexlawError
 from convexlaw.solvers._cv_classifier import SlopeClassifierCV
 from convexlaw.solvers._cv_curve import CVCurve
 from convexlaw.solvers._cv_estimator import CrossValidated
-from convexlaw.solvers.estimators import Slope, TwoLevelSlope, _SlopeBase
+from convexlaw.solvers._slope_base import SlopeRegressor
+from convexlaw.solvers.estimators import Slope, TwoLevelSlope
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["CVCurve", "SlopeCV", "SlopeClassifierCV", "TwoLevelSlopeCV"]
 
 
-class _SlopeRegressorCV(CrossValidated, _SlopeBase):
+class _SlopeRegressorCV(CrossValidated, SlopeRegressor):
     """What the cross-validated regressors share."""
 
     _several = True

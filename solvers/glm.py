@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from convexlaw.errors import ConvexlawError
-from convexlaw.solvers.estimators import _SlopeCore
+from convexlaw.solvers._slope_base import SlopeCore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -112,7 +112,9 @@ def mean_deviance(
         codes = order[at]
         unknown = labels[codes] != table[:, 0]
         if unknown.any():
-            raise ConvexlawError(f"y has the class {table[unknown, 0][0]!r}; known are {labels.tolist()}")
+            raise ConvexlawError(
+                f"y has the class {table[unknown, 0].tolist()[0]!r}; known are {labels.tolist()}"
+            )
         table = codes[:, None]
         if loss == "multinomial" and linear.shape[1] == labels.size - 1:
             linear = np.column_stack([linear, np.zeros(linear.shape[0])])
@@ -166,7 +168,7 @@ def explained_deviance(
     return 1.0 - own / null
 
 
-class SlopeClassifier(ClassifierMixin, _SlopeCore):
+class SlopeClassifier(ClassifierMixin, SlopeCore):
     """SLOPE for classes: logistic or multinomial regression with the sorted L1 penalty, certified.
 
     Minimises over B and b0
@@ -299,12 +301,15 @@ class SlopeClassifier(ClassifierMixin, _SlopeCore):
             The duality gap is above ``tol`` after ``max_iter`` iterations, or alpha = 0 and the classes are
             separated.
         """
+        from convexlaw.solvers.slope import check_alpha
+
+        alpha = check_alpha(self.alpha)
         matrix, codes, names, weights = self._coded(X, y, sample_weight, offset)
         width = 1 if self.loss == "logistic" else self.classes_.size - self.reference
         problem = self._problem_of(
             matrix, codes, names, width, weights, offset, loss=self.loss, reference=bool(self.reference)
         )
-        self._solve(problem)
+        self._solve(problem, alpha)
         self.coef_: Vector = np.atleast_2d(self.coef_)
         self.intercept_: Vector = np.atleast_1d(self.intercept_)
         if self.loss == "multinomial" and self.reference:
