@@ -96,7 +96,7 @@ def _gain() -> tuple[RunSpec, ...]:
 
 def _ratio() -> tuple[RunSpec, ...]:
     """Decayed rates, or the same eta/B by batch sizes: the published test (arXiv 2607.27731, C.5)."""
-    steps, size = 400, 16
+    steps, size = 300, 16
     shapes = {
         "wsd": "wsd:steps={steps},peak={peak},decay=0.1,end={end}",
         "cosine": "cosine:steps={steps},peak={peak},end={end}",
@@ -169,7 +169,7 @@ def _joint() -> tuple[RunSpec, ...]:
             texts[shape].format(steps=steps, peak="6e-3") + ",warmup=60",
             batch,
             model=_SMALL,
-            options=_options(seed=seed),
+            options=_options(seed=seed, eval_sequences=512),
         )
         for seed in range(2)
         for name, shape, batch in plan
@@ -194,19 +194,19 @@ def _clock() -> tuple[RunSpec, ...]:
     )
 
 
-_DEEP = TransformerConfig(width=32, depth=4, heads=2, context=32)
-DEPTH_STEPS = 1200
+_DEEP = TransformerConfig(width=32, depth=3, heads=2, context=32)
+DEPTH_STEPS = 900
 """Updates of a run that grows."""
 
 
 def _depth() -> tuple[RunSpec, ...]:
-    """Grow 0 and 1 blocks to 4 under WSD and cosine, 2 with every initialisation."""
+    """Grow 0 and 1 blocks to 3 under WSD and cosine, 2 with every initialisation."""
     steps = DEPTH_STEPS
     texts = {
         "wsd": f"wsd:steps={steps},peak=6e-3,decay=0.1,warmup=30",
         "cosine": f"cosine:steps={steps},peak=6e-3,warmup=30",
     }
-    short = "constant:steps=500,peak=6e-3,warmup=30"
+    short = "constant:steps=400,peak=6e-3,warmup=30"
     found = []
     for seed in _SEEDS:
         common = {"batch_size": 8, "model": _DEEP, "options": _options(seed=seed, eval_sequences=256)}
@@ -240,7 +240,7 @@ EXPERIMENTS: dict[str, tuple[RunSpec, ...]] = {
 }
 """The runs of each experiment."""
 
-EVERY = {"gain": 200, "ratio": 200, "exchange": 200, "joint": 50, "clock": 100, "depth": 40}
+EVERY = {"gain": 200, "ratio": 200, "exchange": 200, "joint": 50, "clock": 100, "depth": 30}
 """Spacing of rows and evaluations, in steps."""
 
 

@@ -24,7 +24,7 @@ _SHARES = (0.3, 0.5, 0.7, 0.8)
 
 
 def depth_table() -> pd.DataFrame:
-    """Depth grown from 0 or 1 blocks to 4: final gap to the whole model, mixing time, compute.
+    """Depth grown from 0 or 1 blocks to 3: final gap to the whole model, mixing time, compute.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def depth_table() -> pd.DataFrame:
                         "high": gap[2],
                         "mixed": f"{len(met)}/{len(times)}",
                         "t_mix": np.mean(met) if met else np.nan,
-                        "blocks": depth.compute_ratio(share, start, 4),
+                        "blocks": depth.compute_ratio(share, start, spec.model.depth),
                         "all": depth.compute_ratio(share, *_parameters(spec)),
                     }
                 )
@@ -113,7 +113,7 @@ def mixing_table() -> pd.DataFrame:
 
 
 def depth_inits() -> pd.DataFrame:
-    """Compare initialisations of new blocks, 2 to 4 blocks at .5 T under WSD.
+    """Compare initialisations of new blocks, 2 to 3 blocks at .5 T under WSD.
 
     Returns
     -------
