@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from convexlaw.solvers._cv_estimator import CrossValidated
@@ -48,6 +49,7 @@ class SlopeClassifierCV(CrossValidated, SlopeClassifier):
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(100, 4))
     >>> y = np.where(X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=100) > 0, "yes", "no")
@@ -154,5 +156,7 @@ class SlopeClassifierCV(CrossValidated, SlopeClassifier):
         """
         matrix, codes, names, weights = self._coded(X, y, sample_weight, offset)
         self._choose((matrix, codes, names), weights, sample_weight, offset, groups, self.classes_)
+        # the path was solved for the numbers of the classes
+        self.path_ = replace(self.path_, classes=tuple(self.classes_.tolist()))
         self._keep(X, y, weights, offset)
         return self

@@ -9,6 +9,9 @@ from convexlaw.solvers._slope_base import SlopeRegressor
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from convexlaw.solvers._slope_theory import Asymptotics, Origin
+    from convexlaw.theory.scalar_limit import Prior
+
 __all__ = ["Slope", "TwoLevelSlope"]
 
 
@@ -88,6 +91,7 @@ class Slope(SlopeRegressor):
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(100, 4))
     >>> y = X @ [3.0, 3.0, 0.0, 0.0] + rng.normal(size=100)
@@ -174,6 +178,7 @@ class TwoLevelSlope(SlopeRegressor):
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(100, 4))
     >>> y = X @ [3.0, 3.0, 0.0, 0.0] + rng.normal(size=100)
@@ -182,6 +187,7 @@ class TwoLevelSlope(SlopeRegressor):
     """
 
     _several = True
+    _origin: Origin
 
     def __init__(
         self,
@@ -218,3 +224,127 @@ class TwoLevelSlope(SlopeRegressor):
         from convexlaw.theory.sorted_l1 import two_level_sequence
 
         return {"lam": two_level_sequence(size, self.high, self.low, self.fraction)}
+
+    @classmethod
+    def from_theory(
+        cls,
+        delta: float,
+        epsilon: float,
+        prior: Prior | str | None = None,
+        *,
+        sigma: float | None = None,
+        target: float | None = None,
+        column_norm: float = 1.0,
+        **params: Any,
+    ) -> TwoLevelSlope:
+        """Make the two-level SLOPE that the sharp theory calls best.
+
+        Parameters
+        ----------
+        delta : float
+            Rows per feature, n/p.
+        epsilon : float
+            Share of nonzero coefficients.
+        prior : Prior or str, optional
+            Law of the nonzero coefficients, or of all of them; e.g. ``"1:0.5, -1:0.5"``. The penalty then
+            has the smallest mean squared error, or with ``target`` the smallest FDP at that TPP.
+        sigma : float, optional
+            Standard deviation of the noise, in units of y; needed with a prior.
+        target : float, optional
+            TPP to reach. Without a prior: the penalty of the exact two-level trade-off, for the one size of
+            signals that attains it, in units in which tau = 1 and without noise.
+        column_norm : float
+            Norm of the columns of X: 1 where entries have variance 1/n, sqrt(n) after standardising. The
+            coefficients of ``prior`` are those of X as given.
+        **params
+            Of the estimator; ``scaling`` may be "none" or "l2".
+
+        Returns
+        -------
+        TwoLevelSlope
+            Not fitted, with ``alpha="1/n"``.
+
+        Raises
+        ------
+        ConvexlawError
+            Neither prior nor target; a target out of reach; numbers out of range.
+
+        Warnings
+        --------
+        The theory holds for X with independent Gaussian entries. For correlated columns it is a starting
+        point for cross-validation, no more.
+
+        References
+        ----------
+        Bu, Klusowski, Rush and Su, arXiv 1907.07502 (state evolution); Zhang and Bu, arXiv 2102.07211 (the
+        class). The search is that of :func:`convexlaw.theory.designs.optimal_two_level`.
+
+        Examples
+        --------
+        >>> model = TwoLevelSlope.from_theory(0.5, 0.2, "1:1", sigma=0.3)
+        >>> model.alpha, round(model.high, 3), round(model.low, 3), round(model.fraction, 3)
+        ('1/n', 0.485, 0.207, 0.028)
+        """
+        from convexlaw.solvers._slope_theory import Origin, design, seen_norm
+
+        seen = seen_norm(params.get("scaling", "none"), column_norm, None)
+        law = prior
+        if law is not None and column_norm != 1.0:
+            from convexlaw.theory.scalar_limit import Prior as Law
+
+            law = (Law.parse(law) if isinstance(law, str) else law).scaled(column_norm)
+        penalty, found, noise = design(delta, epsilon, law, sigma, target)
+        model = cls(
+            alpha="1/n",
+            high=penalty.alpha1 * seen,
+            low=penalty.alpha2 * seen,
+            fraction=penalty.fraction,
+            **params,
+        )
+        model._origin = Origin(found.scaled(1.0 / column_norm), delta, noise, column_norm)
+        return model
+
+    def asymptotics(
+        self,
+        prior: Prior | str | None = None,
+        *,
+        sigma: float | None = None,
+        delta: float | None = None,
+        column_norm: float | None = None,
+    ) -> Asymptotics:
+        """TPP, FDP and mean squared error that the sharp theory predicts for this estimator.
+
+        Parameters
+        ----------
+        prior : Prior or str, optional
+            Law of all coefficients (zeros included), in the units of ``coef_``; by default that of
+            :meth:`from_theory`.
+        sigma : float, optional
+            Standard deviation of the noise; by default that of :meth:`from_theory`.
+        delta : float, optional
+            Rows per feature; by default of the fit, before it of :meth:`from_theory`.
+        column_norm : float, optional
+            Norm of the columns of X: 1 (the default) where entries have variance 1/n, sqrt(n) after
+            standardising.
+
+        Returns
+        -------
+        Asymptotics
+
+        Raises
+        ------
+        ConvexlawError
+            Something is missing, or there is no fixed point.
+
+        Warnings
+        --------
+        The limits are those of X with independent N(0, column_norm^2/n) entries, independent of the
+        coefficients, for n and p large. They say nothing about correlated columns.
+
+        References
+        ----------
+        Bu, Klusowski, Rush and Su, arXiv 1907.07502, Theorems 1-3.
+        """
+        from convexlaw.solvers._slope_theory import predict
+
+        return predict(self, prior, sigma, delta, column_norm)
