@@ -1,4 +1,4 @@
-"""Pictures of SLOPE: coefficient paths with their clusters, and the coefficients of one model."""
+"""Pictures of SLOPE: coefficient paths with their clusters."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from convexlaw.figures.style import COLORS, axes_or_new, styled
 
 if TYPE_CHECKING:
     from convexlaw.solvers.path import SlopePath
-    from convexlaw.solvers.summary import SlopeSummary
 
-__all__ = ["plot_coefficients", "plot_slope_path"]
+__all__ = ["plot_slope_path"]
 
 _QUALITATIVE = ("fit", "prediction", "two_level", "bound", "highlight", "schedule", "data")
 
@@ -74,33 +73,4 @@ def plot_slope_path(path: SlopePath, ax: Axes | None = None, *, top: int = 7, x:
     axes.set_ylabel("coefficient")
     if largest.size:
         axes.legend(loc="best", fontsize="small")
-    return axes
-
-
-@styled
-def plot_coefficients(summary: SlopeSummary, ax: Axes | None = None, *, top: int = 30) -> Axes:
-    """Nonzero coefficients of one model, by decreasing magnitude; neighbours of one cluster share a colour.
-
-    Parameters
-    ----------
-    summary : SlopeSummary
-    ax : matplotlib Axes, optional
-    top : int
-        At most this many coefficients.
-
-    Returns
-    -------
-    matplotlib Axes
-    """
-    axes = axes_or_new(ax)
-    coef = summary.coef
-    order = np.argsort(-np.abs(coef), kind="stable")[: min(top, int(np.count_nonzero(coef)))]
-    place = np.arange(order.size)
-    cluster = np.cumsum(np.append(0, np.abs(np.diff(np.abs(coef[order]))) > 0))[: order.size]
-    colors = [COLORS["fit"] if k % 2 == 0 else COLORS["prediction"] for k in cluster]
-    axes.barh(place, coef[order], color=colors)
-    axes.set_yticks(place, [summary.names[j] for j in order], fontsize="small")
-    axes.invert_yaxis()
-    axes.axvline(0.0, color=COLORS["data"], linewidth=0.6)
-    axes.set_xlabel("coefficient")
     return axes

@@ -9,18 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from convexlaw.errors import ConvergenceWarning, ConvexlawError
-from convexlaw.solvers._cv_curve import CVCurve, make_curve
-from convexlaw.solvers._cv_splits import make_splits
 from convexlaw.solvers.criteria import NAMES, Criteria, information_criteria
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from convexlaw.solvers._cv_curve import CVCurve
     from convexlaw.solvers.path import SlopePath
 
-    Vector = NDArray[np.float64]
-
 CLASSES = ("logistic", "multinomial")
+_PARAMETERS = ("q", "theta1", "theta2")
+_TWO_LEVELS = {"low_ratio": 0.5, "fraction": 0.1}  # where nothing is said and nothing is searched
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +54,8 @@ class Recipe:
     penalty : {"bh", "gaussian", "oscar", "lasso", "two-level"}
     options : dict
         q, theta1, theta2, or low_ratio and fraction of "two-level".
-    alpha : float, optional
-        Given; otherwise chosen.
+    alpha : float or "estimate", optional
+        Given, or from the noise level; otherwise chosen.
     criterion : {"aic", "bic", "ebic", "gcv"}, optional
         What chooses alpha; otherwise cross-validation.
     folds : int
@@ -74,7 +71,7 @@ class Recipe:
     loss: str = "quadratic"
     penalty: str = "bh"
     options: dict[str, Any] = field(default_factory=dict)
-    alpha: float | None = None
+    alpha: float | str | None = None
     criterion: str | None = None
     folds: int = 10
     rule: str = "min"
@@ -103,144 +100,117 @@ class Recipe:
         if self.criterion is not None and self.criterion not in NAMES:
             raise ConvexlawError(f"criterion {self.criterion!r}: use one of {', '.join(map(repr, NAMES))}")
         notes: list[str] = []
-        penalty, words = self._penalty(X, y, notes)
-        path = self._path(X, y, penalty, None, notes)
-        curve = criteria = None
-        if self.alpha is not None:
-            alpha, sentence = self.alpha, f"alpha = {self.alpha:g} as given"
-        elif self.criterion is not None:
-            criteria = information_criteria(path, X, y, fit_intercept=self.fit_intercept)
-            at = criteria.best(self.criterion)
-            alpha = float(path.alphas[at])
-            sentence = (
-                f"alpha = {alpha:.4g}, the smallest {self.criterion.upper()} of {path.alphas.size} alphas"
-            )
-            notes += [criteria.note(self.criterion)] if criteria.note(self.criterion) else []
-        else:
-            curve = self._curve(X, y, path, penalty, words, notes)
-            alpha = float(path.alphas[curve.chosen])
+        curve = None
+        if self.alpha is None and self.criterion is None:
+            search, penalty = self._search(X, y, notes)
+            path, curve = search.path_, search.curve_
+            alpha: Any = float(search.alpha_)
             rule = "the largest within one standard error of the best" if self.rule == "1se" else "the best"
-            sentence = (
-                f"alpha = {alpha:.4g}, {rule} of {path.alphas.size} in {self.folds}-fold cross-validation"
-            )
-            if curve.best == path.alphas.size - 1 and path.alphas.size > 1:
+            sentence = f"{rule} of {path.alphas.size} in {self.folds}-fold cross-validation"
+            if curve.best == path.alphas.size - 1 > 0:
                 notes.append("the best alpha is the smallest of the path: less penalty may be better still")
-            if curve.best == 0 and path.alphas.size > 1:
+            if curve.best == 0 < path.alphas.size - 1:
                 notes.append(
                     "no alpha of the path predicts better than the mean: the features explain nothing"
                 )
-        if criteria is None and self.loss != "huber":
-            criteria = information_criteria(path, X, y, fit_intercept=self.fit_intercept)
-        model = self._model(alpha, penalty)
+            criteria = self._criteria(path, X, y)
+        else:
+            penalty = self._penalty(X, y)
+            path = self._path(X, y, penalty, notes)
+            criteria = self._criteria(path, X, y)
+            if self.alpha is not None:
+                alpha, sentence = self.alpha, "as given"
+            else:
+                if criteria is None:
+                    raise ConvexlawError(
+                        f"the {self.loss} loss is no likelihood: no {self.criterion}, use cross-validation"
+                    )
+                name = str(self.criterion)
+                at = criteria.best(name)
+                alpha = float(path.alphas[at])
+                sentence = f"the smallest {name.upper()} of {path.alphas.size} alphas"
+                notes += [criteria.note(name)] if criteria.note(name) else []
+        model = self._estimator("Slope", alpha=alpha, **penalty)
         _gather(lambda: model.fit(X, y), notes, "the final fit")
-        return Choice(model, path, curve, criteria, sentence, tuple(dict.fromkeys(notes)))
+        if alpha == "estimate":
+            sentence = f"what the weights need at the estimated noise level {model.sigma_:.4g}"
+        words = f"alpha = {model.alpha_:.4g}, {sentence}"
+        return Choice(model, path, curve, criteria, words, tuple(dict.fromkeys(notes)))
 
     def _common(self) -> dict[str, Any]:
-        return {"fit_intercept": self.fit_intercept, "scaling": "sd", "tol": self.tol}
+        threshold = {"threshold": self.threshold} if self.loss == "huber" else {}
+        return {
+            "loss": self.loss,
+            "fit_intercept": self.fit_intercept,
+            "scaling": "sd",
+            "tol": self.tol,
+            **threshold,
+        }
 
-    def _loss(self) -> dict[str, Any]:
-        return {"loss": self.loss} | ({"threshold": self.threshold} if self.loss == "huber" else {})
+    def _estimator(self, kind: str, **options: Any) -> Any:
+        """Return an estimator of this loss; ``kind`` "Slope" is a classifier where the loss has classes."""
+        from convexlaw.solvers import cross_validation, estimators, glm
 
-    def _model(self, alpha: float, penalty: dict[str, Any]) -> Any:
-        from convexlaw.solvers.estimators import Slope
-        from convexlaw.solvers.glm import SlopeClassifier
+        classes = self.loss in CLASSES
+        make: Any = {
+            "Slope": glm.SlopeClassifier if classes else estimators.Slope,
+            "SlopeCV": cross_validation.SlopeClassifierCV if classes else cross_validation.SlopeCV,
+            "TwoLevelSlopeCV": cross_validation.TwoLevelSlopeCV,
+        }[kind]
+        return make(**self._common(), **options)
 
-        kind: Any = SlopeClassifier if self.loss in CLASSES else Slope
-        return kind(alpha=alpha, **penalty, **self._loss(), **self._common())
-
-    def _penalty(self, X: Any, y: Any, notes: list[str]) -> tuple[dict[str, Any], str]:
-        """Keywords of the penalty and its name."""
+    def _penalty(self, X: Any, y: Any) -> dict[str, Any]:
+        """Keywords of a penalty that is not searched for."""
         if self.penalty != "two-level":
-            known: dict[str, Any] = {
-                k: self.options[k] for k in ("q", "theta1", "theta2") if k in self.options
-            }
-            return {"lambda_type": self.penalty} | known, f"lambda {self.penalty!r}"
+            known: dict[str, Any] = {k: self.options[k] for k in _PARAMETERS if k in self.options}
+            return {"lambda_type": self.penalty} | known
         from convexlaw.theory.sorted_l1 import two_level_sequence
 
-        ratio, fraction = self.options.get("low_ratio"), self.options.get("fraction")
-        if ratio is None or fraction is None:
-            if self.loss == "quadratic" and np.ndim(y) == 1 and self.alpha is None and not self.criterion:
-                ratio, fraction = self._two_levels(X, y, ratio, fraction, notes)
-            else:
-                ratio, fraction = 0.5 if ratio is None else ratio, 0.1 if fraction is None else fraction
         width = 1 if np.ndim(y) == 1 else np.shape(y)[1]
         if self.loss == "multinomial":
             width = np.unique(y).size
-        lam = two_level_sequence(np.shape(X)[1] * width, 1.0, float(ratio), float(fraction))
-        return {"lam": lam}, f"weight 1 on the top {fraction:g} of the ranks, {ratio:g} below"
+        ratio, fraction = (self.options.get(k, default) for k, default in _TWO_LEVELS.items())
+        return {"lam": two_level_sequence(np.shape(X)[1] * width, 1.0, ratio, fraction)}
 
-    def _two_levels(
-        self, X: Any, y: Any, ratio: float | None, fraction: float | None, notes: list[str]
-    ) -> tuple[float, float]:
-        """Ratio and fraction by cross-validation."""
-        from convexlaw.solvers.cross_validation import TwoLevelSlopeCV
-
-        tried: dict[str, Any] = {} if ratio is None else {"low_ratios": [ratio]}
-        tried |= {} if fraction is None else {"fractions": [fraction]}
-        search = TwoLevelSlopeCV(cv=self._splits(X, y), progress=False, **tried, **self._common())
-        _gather(lambda: search.fit(X, y), notes, "the search over two levels")
-        notes.append(
-            f"low/high = {search.low_ratio_:g} on all but the top {search.fraction_:g} of the ranks, "
-            "chosen by cross-validation"
-        )
-        return search.low_ratio_, search.fraction_
-
-    def _path(self, X: Any, y: Any, penalty: dict[str, Any], alphas: Any, notes: list[str]) -> SlopePath:
-        from convexlaw.solvers.path import slope_path
-
-        options = {**penalty, **self._loss(), **self._common(), "progress": False}
-        found: SlopePath = _gather(lambda: slope_path(X, y, alphas=alphas, **options), notes, "the path")
-        return found
-
-    def _splits(self, X: Any, y: Any) -> Any:
+    def _search(self, X: Any, y: Any, notes: list[str]) -> tuple[Any, dict[str, Any]]:
+        """Return a fitted cross-validation and the keywords of the penalty that it chose."""
         from sklearn.model_selection import KFold, StratifiedKFold
 
-        kind = StratifiedKFold if self.loss in CLASSES else KFold
-        splitter = kind(self.folds, shuffle=True, random_state=self.seed)
-        return make_splits(splitter, 1, None, X, y, None, classifier=self.loss in CLASSES)[0]
-
-    def _curve(
-        self, X: Any, y: Any, path: SlopePath, penalty: dict[str, Any], words: str, notes: list[str]
-    ) -> CVCurve:
-        splits = self._splits(X, y)
-        if self.loss == "quadratic" and np.ndim(y) == 1:
-            from convexlaw.solvers.cross_validation import SlopeCV
-
-            search = SlopeCV(
-                alphas=path.alphas,
-                cv=splits,
-                selection=self.rule,
-                progress=False,
-                **penalty,
-                **self._common(),
-            )
+        splitter = StratifiedKFold if self.loss in CLASSES else KFold
+        options = {
+            "cv": splitter(self.folds, shuffle=True, random_state=self.seed),
+            "selection": self.rule,
+            "progress": False,
+        }
+        if (
+            self.penalty == "two-level"
+            and self.loss not in CLASSES
+            and not _TWO_LEVELS.keys() <= self.options.keys()
+        ):
+            tried = {f"{k}s": [self.options[k]] for k in _TWO_LEVELS if k in self.options}
+            search = self._estimator("TwoLevelSlopeCV", **options, **tried)
             _gather(lambda: search.fit(X, y), notes, "the cross-validation")
-            return search.curve_
-        scores = np.empty((path.alphas.size, len(splits)))
-        short: list[str] = []
-        response = np.asarray(y)
-        for k, (train, test) in enumerate(splits):
-            inside = self._path(_rows(X, train), response[train], penalty, path.alphas, short)
-            scores[:, k] = inside.deviance(_rows(X, test), response[test])
-        if short:
             notes.append(
-                f"{len(short)} of {len(splits)} folds have fits above the tolerance, e.g. {short[0]}"
+                f"low/high = {search.low_ratio_:g} below the top {search.fraction_:g} of the ranks, "
+                "chosen by cross-validation"
             )
-        return make_curve(
-            path.alphas,
-            scores,
-            n_nonzero=np.count_nonzero(path.coefs.reshape(-1, path.alphas.size), axis=0),
-            n_clusters=path.n_clusters,
-            selection=self.rule,
-            criterion="mean squared error" if self.loss == "quadratic" else "mean deviance",
-            greater_is_better=False,
-            repeats=1,
-            penalty=words,
-        )
+            return search, {"lam": search.lambda_}
+        penalty = self._penalty(X, y)
+        search = self._estimator("SlopeCV", **options, **penalty)
+        _gather(lambda: search.fit(X, y), notes, "the cross-validation")
+        return search, penalty
 
+    def _path(self, X: Any, y: Any, penalty: dict[str, Any], notes: list[str]) -> SlopePath:
+        from convexlaw.solvers.path import slope_path
 
-def _rows(X: Any, rows: Any) -> Any:
-    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+        options = {**penalty, **self._common(), "progress": False}
+        found: SlopePath = _gather(lambda: slope_path(X, y, **options), notes, "the path")
+        return found
+
+    def _criteria(self, path: SlopePath, X: Any, y: Any) -> Criteria | None:
+        if self.loss == "huber":
+            return None
+        return information_criteria(path, X, y, fit_intercept=self.fit_intercept)
 
 
 def _gather(work: Any, notes: list[str], what: str) -> Any:

@@ -168,7 +168,7 @@ def analyse(
     family: str = "auto",
     penalty: str = "bh",
     options: dict[str, Any] | None = None,
-    alpha: float | None = None,
+    alpha: float | str | None = None,
     criterion: str | None = None,
     folds: int = 10,
     rule: str = "min",
@@ -196,7 +196,8 @@ def analyse(
     penalty : {"bh", "gaussian", "oscar", "lasso", "two-level"}
     options : dict, optional
         q, theta1, theta2, low_ratio, fraction.
-    alpha : float, optional
+    alpha : float or "estimate", optional
+        Given, or from the noise level (Gaussian family).
     criterion : {"aic", "bic", "ebic", "gcv"}, optional
         Chooses alpha instead of cross-validation.
     folds : int

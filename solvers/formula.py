@@ -253,12 +253,23 @@ def formula_columns(formula: str, data: pd.DataFrame) -> tuple[set[str], set[str
     -------
     response, features : set of str
         The first is empty for a right side alone.
+
+    Raises
+    ------
+    ConvexlawError
+        The formula cannot be read, or names what is no column.
     """
     parsed = _parse(formula, _frame(data))
     left = getattr(parsed, "lhs", None)
     columns = set(map(str, data.columns))
-    response = set() if left is None else set(map(str, left.required_variables)) & columns
-    return response, set(map(str, _right(parsed).required_variables)) & columns
+    response = set() if left is None else set(map(str, left.required_variables))
+    features = set(map(str, _right(parsed).required_variables))
+    absent = sorted((response | features) - columns)
+    if absent:
+        raise ConvexlawError(
+            f"formula {formula!r} uses {absent[0]!r}, which is no column; they are {_listed(data.columns)}"
+        )
+    return response, features
 
 
 def refuse_missing(data: pd.DataFrame, columns: list[str]) -> None:

@@ -36,7 +36,10 @@ def slope(
     fraction: Annotated[
         float | None, typer.Option(help="Of two-level: share of the ranks with the high weight.")
     ] = None,
-    alpha: Annotated[float | None, typer.Option(help="Multiplier of the penalty. Default: chosen.")] = None,
+    alpha: Annotated[
+        str | None,
+        typer.Option(help="Multiplier of the penalty, or estimate (from the noise). Default: chosen."),
+    ] = None,
     cv: Annotated[int, typer.Option(help="Folds of the cross-validation that chooses alpha.", min=2)] = 10,
     rule: Annotated[str, typer.Option(help="min: best mean; 1se: largest alpha within one SE.")] = "min",
     criterion: Annotated[
@@ -66,7 +69,7 @@ def slope(
     if out is not None and out.exists() and not out.is_dir():
         raise ConvexlawError(f"--out {out} is a file; name a folder")
     if alpha is not None and criterion is not None:
-        raise ConvexlawError(f"--alpha {alpha:g} and --criterion {criterion}: give one of them")
+        raise ConvexlawError(f"--alpha {alpha} and --criterion {criterion}: give one of them")
     table = _regression_data.read_table(data)
     for name in without or []:
         if name not in table.columns:
@@ -80,7 +83,7 @@ def slope(
         family=family,
         penalty=penalty,
         options={k: v for k, v in options.items() if v is not None},
-        alpha=alpha,
+        alpha=_alpha(alpha),
         criterion=criterion,
         folds=cv,
         rule=rule,
@@ -110,6 +113,17 @@ def slope(
     _show(found)
     if page is not None:
         typer.echo(f"report: {page}")
+
+
+def _alpha(text: str | None) -> float | str | None:
+    from convexlaw.errors import ConvexlawError
+
+    if text is None or text == "estimate":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise ConvexlawError(f"--alpha {text}: give a number >= 0, or estimate") from None
 
 
 def _show(found: Analysis) -> None:
