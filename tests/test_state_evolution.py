@@ -110,7 +110,9 @@ def test_fixed_point_and_its_identities(prior, shape, delta, sigma):
         return
     state = solve(prior, shape, delta, sigma, require_lambda=False)
     h = limiting_function(prior, shape, state.tau)
-    assert state.mse == pytest.approx(delta * (state.tau**2 - sigma**2), rel=1e-12)
+    if h.mse > 1e-3 * delta * state.tau**2:  # else the difference cancels
+        assert state.mse == pytest.approx(delta * (state.tau**2 - sigma**2), rel=1e-12)
+    assert state.mse == pytest.approx(h.mse, rel=1e-5)
     assert sigma**2 + h.mse / delta == pytest.approx(state.tau**2, rel=1e-7)
     assert state.lambda_factor == pytest.approx(state.tau * (1 - state.df / delta), abs=1e-12)
     assert state.residual == pytest.approx(state.lambda_factor**2, abs=1e-15)

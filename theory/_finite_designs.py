@@ -12,7 +12,7 @@ from convexlaw._result import Result
 from convexlaw.errors import ConvexlawError
 from convexlaw.theory._penalties import Penalty, Weights
 from convexlaw.theory._priors import Prior
-from convexlaw.theory._selection_checks import nonnegative, positive
+from convexlaw.theory._selection_checks import noise_level, positive
 from convexlaw.theory.sorted_l1 import check_sequence
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _sample(
     rng: np.random.Generator | int | None,
 ) -> _Sample:
     ratio = positive("delta", delta, "delta = n/p, rows per feature")
-    noise = nonnegative("sigma", sigma, "the noise standard deviation, >= 0")
+    noise = noise_level(sigma)
     if draws < 1:
         raise ConvexlawError(f"draws = {draws!r}: give at least 1 draw")
     source = np.random.default_rng(rng)

@@ -10,7 +10,7 @@ import numpy as np
 
 from convexlaw.errors import ConvexlawError
 from convexlaw.theory._penalties import Weights
-from convexlaw.theory._selection_checks import nonnegative
+from convexlaw.theory._selection_checks import noise_level
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -96,7 +96,7 @@ def estimate_from_fit(
     n, p = X.shape
     if b.shape != (p,) or target.shape != (n,):
         raise ConvexlawError(f"X is {X.shape}, y {target.shape}, coef {b.shape}: they must fit together")
-    noise = nonnegative("sigma", sigma, "the noise standard deviation, >= 0")
+    noise = noise_level(sigma)
     sizes = np.sort(np.abs(b[b != 0]))
     clusters = int(sizes.size > 0) + int((np.diff(sizes) > 1e-8 * sizes[1:]).sum())
     if clusters >= n:

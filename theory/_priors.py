@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from convexlaw.errors import ConvexlawError
-from convexlaw.theory._selection_checks import between, fraction, positive, real
+from convexlaw.theory._selection_checks import SIZES, between, fraction, positive, real
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -79,6 +80,12 @@ class Prior:
             )
         if min(variances) < 0:
             raise ConvexlawError(f"variances = {list(variances)}: each must be >= 0; 0 is a point mass")
+        size = max(max(map(abs, means)), math.sqrt(max(variances)))
+        if size and not SIZES[0] <= size <= SIZES[1]:
+            raise ConvexlawError(
+                f"signals of size {size:g}: their squares leave the floating-point range; "
+                f"choose a unit that gives sizes between {SIZES[0]:g} and {SIZES[1]:g}"
+            )
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "means", means)
         object.__setattr__(self, "variances", variances)

@@ -13,14 +13,19 @@ from convexlaw.errors import ConvexlawError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+SIZES = (1e-60, 1e60)  # of signals and noise: their fourth powers stay numbers
+
 __all__ = [
+    "SIZES",
     "between",
     "fraction",
     "interval_array",
+    "noise_level",
     "nonnegative",
     "positive",
     "ratio_and_sparsity",
     "real",
+    "real_array",
 ]
 
 
@@ -50,6 +55,17 @@ def nonnegative(name: str, value: Any, what: str = "a number >= 0") -> float:
     return number
 
 
+def noise_level(value: Any) -> float:
+    """Noise standard deviation: 0, or a number whose square is one too."""
+    number = nonnegative("sigma", value, "the noise standard deviation, >= 0")
+    if number > SIZES[1]:
+        raise ConvexlawError(
+            f"sigma = {number:g}: its square leaves the floating-point range; "
+            f"choose a unit that gives noise below {SIZES[1]:g}"
+        )
+    return number
+
+
 def between(name: str, value: Any, low: float, high: float, what: str) -> float:
     """Finite number in [low, high]."""
     number = real(name, value, what)
@@ -74,12 +90,17 @@ def ratio_and_sparsity(delta: Any, epsilon: Any) -> tuple[float, float]:
     )
 
 
-def interval_array(name: str, value: Any, what: str) -> NDArray[np.float64]:
-    """Array (any shape) of numbers in [0, 1]; NaN is refused."""
+def real_array(name: str, value: Any, what: str) -> NDArray[np.float64]:
+    """Array (any shape) of numbers."""
     try:
-        array = np.asarray(value, dtype=np.float64)
+        return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise ConvexlawError(f"{name} = {value!r} is not numeric; give {what}") from None
+
+
+def interval_array(name: str, value: Any, what: str) -> NDArray[np.float64]:
+    """Array (any shape) of numbers in [0, 1]; NaN is refused."""
+    array = real_array(name, value, what)
     wrong = ~((array >= 0) & (array <= 1))
     if wrong.any():
         seen = array[wrong].reshape(-1)[0]

@@ -35,7 +35,9 @@ def smallest_tau(prior: Prior, delta: float, sigma: float, risk: Callable[[float
         return (sigma**2 + risk(math.exp(0.5 * log_x)) / delta) / math.exp(log_x) - 1.0
 
     high = math.log(top) + 1e-12
-    floor = 2.0 * math.log(sigma) if sigma > 0 else math.log(top) + 2.0 * math.log(TINY)
+    floor = math.log(top) + 2.0 * math.log(TINY)
+    if sigma**2 >= 1e-2 * math.exp(floor):
+        floor = 2.0 * math.log(sigma)
     f_high = excess(high)
     if f_high >= 0:
         return math.exp(0.5 * high)
@@ -46,7 +48,9 @@ def smallest_tau(prior: Prior, delta: float, sigma: float, risk: Callable[[float
         if f_low > 0:
             return math.exp(0.5 * _false_position(excess, low, f_low, high, f_high))
         high, f_high, step = low, f_low, 2.0 * step
-    return sigma
+    # no root above the floor: there the risk is linear in tau^2
+    left = sigma**2 / math.exp(floor) - f_high
+    return sigma / math.sqrt(min(left, 1.0)) if left > 0 else sigma
 
 
 def _false_position(
@@ -71,8 +75,8 @@ def _false_position(
 
 
 def level_of(prior: Prior, delta: float, tau: float) -> float:
-    """Noise level at which a penalty is read off: tau, or a very small one at exact recovery."""
-    return tau if tau > 0 else TINY * math.sqrt(prior.second_moment / delta)
+    """Noise level at which a penalty is read off: tau, or a very small one near exact recovery."""
+    return max(tau, TINY * math.sqrt(prior.second_moment / delta))
 
 
 def best_two_level(prior: Prior, delta: float, sigma: float, alpha: float | None) -> Penalty:

@@ -22,6 +22,7 @@ __all__ = [
     "NoFixedPointError",
     "NonPositiveLambdaError",
     "check_domain",
+    "crossing",
     "fixed_point",
     "log_domain_edge",
     "polish",
@@ -79,7 +80,7 @@ def fixed_point(
         # sigma below the resolution: with exact recovery at sigma = 0, F is linear down there
         slope = excess(floor) + 1.0 - sigma * sigma / math.exp(floor)
         if slope < 1.0:
-            return sigma / math.sqrt(1.0 - slope)
+            return sigma / math.sqrt(1.0 - max(slope, 0.0))
     else:
         floor = 2.0 * math.log(sigma)
     if guess > 0:
@@ -93,6 +94,18 @@ def fixed_point(
     return math.exp(0.5 * float(brentq(excess, low, high, xtol=tol or 0.1 * tolerance(penalty), rtol=1e-14)))
 
 
+def crossing(
+    f: Callable[..., float], low: float, high: float, args: tuple[int, float], xtol: float
+) -> float | None:
+    """Root of ``f`` in the bracket; None where the values at its ends are rounding noise of one sign."""
+    from scipy.optimize import brentq
+
+    try:
+        return float(brentq(f, low, high, args=args, xtol=xtol))
+    except ValueError:
+        return None
+
+
 def _around(excess: Callable[[float], float], start: float, floor: float) -> tuple[float, float]:
     """Bracket of the root of a decreasing function near ``start``; both ends ``floor`` if it lies below."""
     step = 0.02
@@ -100,8 +113,8 @@ def _around(excess: Callable[[float], float], start: float, floor: float) -> tup
         low, high = start, start + step
         while excess(high) > 0:
             step *= 3.0
-            low, high = high, high + step
-            if high > start + 60.0:
+            low, high = high, min(high + step, start + 60.0)
+            if low == high:
                 raise NoFixedPointError(
                     "tau grows beyond every bound: the penalty is at the edge of the domain "
                     "null_risk(penalty) < delta; use larger penalty levels or more rows"

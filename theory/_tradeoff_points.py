@@ -10,7 +10,7 @@ import numpy as np
 
 from convexlaw.errors import ConvexlawError
 from convexlaw.theory._donoho_tanner import power_limit, sparsity_and_threshold
-from convexlaw.theory._selection_checks import interval_array, ratio_and_sparsity
+from convexlaw.theory._selection_checks import interval_array, ratio_and_sparsity, real_array
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -85,7 +85,8 @@ def evaluate(
 ) -> float | NDArray[np.float64]:
     check_kind(kind)
     u = interval_array("tpp", tpp, "true positive proportions")
-    d, e = np.asarray(delta, dtype=np.float64), np.asarray(epsilon, dtype=np.float64)
+    d = real_array("delta", delta, "rows per feature, n/p > 0")
+    e = real_array("epsilon", epsilon, "fractions of nonzero signals")
     for one in np.broadcast(d, e):
         ratio_and_sparsity(*one)
     grid = np.broadcast(u, d, e)

@@ -39,6 +39,8 @@ def _second_moment(z, c, t, epsilon):
 def _with_top(r, a, t, epsilon, s_a, common):
     """E, T, c of the shape whose upper soft piece starts at r, with its best level T = K(r)/S(r)."""
     s_r = survival(r, t, epsilon)
+    if s_r <= 0.0:
+        return np.inf, a, 0.0  # no mass left: the other family has this shape
     top = density(r, t, epsilon) / s_r
     c = r - top
     if top < a:

@@ -14,7 +14,7 @@ from convexlaw.theory._finite_designs import GradientDesign, finite_tau, gradien
 from convexlaw.theory._fit_prior import fit_prior
 from convexlaw.theory._penalties import KLevel, Lasso, Penalty
 from convexlaw.theory._priors import Prior
-from convexlaw.theory._selection_checks import nonnegative, positive, real
+from convexlaw.theory._selection_checks import noise_level, positive, real
 from convexlaw.theory._shape_search import best_two_level, level_of, smallest_tau
 from convexlaw.theory.scalar_limit import RESOLUTION, mesh
 from convexlaw.theory.state_evolution import StateEvolution, solve
@@ -99,7 +99,7 @@ class Design(Result):
 
 def _numbers(prior: Prior, delta: Any, sigma: Any) -> tuple[float, float]:
     ratio = positive("delta", delta, "delta = n/p, rows per feature")
-    noise = nonnegative("sigma", sigma, "the noise standard deviation, >= 0")
+    noise = noise_level(sigma)
     if prior.second_moment == 0:
         raise ConvexlawError("the prior has no signals: there is nothing to design for; give epsilon > 0")
     return ratio, noise

@@ -339,6 +339,6 @@ def selection(prior: Prior, tau: float, threshold: float) -> tuple[float, float]
     false = (1.0 - epsilon) * math.erfc(threshold / (tau * math.sqrt(2.0)))
     if signals is None:
         return math.nan, 1.0 if false > 0 else 0.0
-    tpp = float(kernels.tail(*signals.arrays, tau, threshold))
+    tpp = min(float(kernels.tail(*signals.arrays, tau, threshold)), 1.0)  # weights sum to 1 up to rounding
     chosen = false + epsilon * tpp
     return tpp, false / chosen if chosen > 0 else 0.0

@@ -16,13 +16,14 @@ import numpy as np
 from convexlaw._result import Result
 from convexlaw.errors import ConvexlawError
 from convexlaw.theory._fit_estimates import FitEstimate, estimate_from_fit
-from convexlaw.theory._selection_checks import nonnegative, positive
+from convexlaw.theory._selection_checks import noise_level, positive
 from convexlaw.theory._state_solver import (
     COARSE,
     TINY,
     NoFixedPointError,
     NonPositiveLambdaError,
     check_domain,
+    crossing,
     fixed_point,
     log_domain_edge,
     polish,
@@ -271,11 +272,28 @@ def calibrate(prior: Prior, lam: Penalty, delta: float, sigma: float) -> StateEv
     >>> round(state.scale, 5), round(state.tpp, 5)
     (6.67813, 0.71636)
     """
-    from scipy.optimize import brentq
-
     ratio, noise = _checked(delta, sigma)
     if not float(lam.value(np.array(1e-300))) > 0:
         raise ConvexlawError("lam is 0 at every rank: give a penalty above 0 (alpha = 0 is least squares)")
+    spread = math.sqrt(noise**2 + prior.second_moment / ratio)
+    if spread == 0.0:
+        raise ConvexlawError("signals and noise are both 0: no scale of lam gives lambda = lam")
+    found = _scale_of(prior, lam, ratio, noise, spread)
+    if found is not None:
+        scale, tau = found
+        state = _state(prior, lam.scaled(scale), ratio, noise, tau, True, scale)
+    if found is None or not abs(scale * state.lambda_factor - 1.0) < 1e-6:
+        raise ConvexlawError(
+            f"no scale of lam was found with alpha tau (1 - df/delta) = lam: {lam} is beyond the resolution "
+            f"against signals and noise of size {spread:.3g}; give lam in their units"
+        )
+    return state
+
+
+def _scale_of(
+    prior: Prior, lam: Penalty, ratio: float, noise: float, spread: float
+) -> tuple[float, float] | None:
+    """Scale k with k tau (1 - df/delta) = 1, and tau there; None where tau is too small to be resolved."""
     tau = 0.0
 
     def shortfall(log_k: float, resolution: int, tol: float) -> float:
@@ -287,26 +305,28 @@ def calibrate(prior: Prior, lam: Penalty, delta: float, sigma: float) -> StateEv
             return -1.0
         if tau == 0:
             return -1.0
-        df = risk_and_df(prior, penalty, tau, resolution)[1]
+        df = risk_and_df(prior, penalty, max(tau, TINY * spread), resolution)[1]
         return math.exp(log_k) * tau * (1.0 - df / ratio) - 1.0
 
     low = log_domain_edge(lam, ratio)
-    spread = math.sqrt(noise**2 + prior.second_moment / ratio)
-    if spread == 0.0:
-        raise ConvexlawError("signals and noise are both 0: no scale of lam gives lambda = lam")
     high = max(low, -math.log(spread)) + 0.5
     while shortfall(high, COARSE, 1e-2) <= 0:
         low, high = high, high + 1.0
-    near = float(brentq(shortfall, low, high, args=(COARSE, 1e-2), xtol=0.05))
+    near = crossing(shortfall, low, high, (COARSE, 1e-2), 0.05)
+    if near is None:
+        return None
     shortfall(near, COARSE, 1e-2)
+    if tau < TINY * spread:
+        return None
     found = polish(prior, lam, ratio, noise, near, tau)
     if found is None:
-        log_k = float(brentq(shortfall, low, high, args=(RESOLUTION, 0.0), xtol=tolerance(lam)))
+        log_k = crossing(shortfall, low, high, (RESOLUTION, 0.0), tolerance(lam))
+        if log_k is None:
+            return None
         tau = fixed_point(prior, lam.scaled(math.exp(log_k)), ratio, noise, RESOLUTION, tau)
     else:
         log_k, tau = found
-    scale = math.exp(log_k)
-    return _state(prior, lam.scaled(scale), ratio, noise, tau, True, scale)
+    return math.exp(log_k), tau
 
 
 def trajectory(prior: Prior, penalty: Penalty, delta: float, sigma: float, steps: int) -> Vector:
@@ -334,13 +354,13 @@ def trajectory(prior: Prior, penalty: Penalty, delta: float, sigma: float, steps
     taus = [math.sqrt(noise**2 + prior.second_moment / ratio)]
     for _ in range(int(steps)):
         risk = risk_and_df(prior, penalty, taus[-1])[0] if taus[-1] > 0 else 0.0
-        taus.append(math.sqrt(noise**2 + risk / ratio))
+        taus.append(math.sqrt(noise**2 + max(risk, 0.0) / ratio))
     return np.array(taus)
 
 
 def _checked(delta: Any, sigma: Any) -> tuple[float, float]:
     ratio = positive("delta", delta, "delta = n/p, rows per feature")
-    return ratio, nonnegative("sigma", sigma, "the noise standard deviation, >= 0")
+    return ratio, noise_level(sigma)
 
 
 def _state(
@@ -357,6 +377,9 @@ def _state(
     level = max(tau, TINY * math.sqrt(sigma * sigma + prior.second_moment / delta)) or 1.0
     h = limiting_function(prior, penalty, level)
     df, tpp, fdp = h.df, h.tpp, h.fdp
+    mse = delta * (tau * tau - sigma * sigma)
+    if mse < 1e-4 * delta * tau * tau:  # cancelled: noise far above the errors, or tau = 0
+        mse = max(h.mse, 0.0) * (tau / level) ** 2
     factor = tau * (1.0 - df / delta)
     if require_lambda and not recovered and factor <= 0:
         raise NonPositiveLambdaError(
@@ -369,7 +392,7 @@ def _state(
         delta=delta,
         sigma=sigma,
         tau=tau,
-        mse=delta * (tau * tau - sigma * sigma),
+        mse=mse,
         tpp=tpp,
         fdp=fdp,
         df=df,

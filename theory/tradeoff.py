@@ -281,7 +281,7 @@ def tradeoff_curve(kind: str, delta: float, epsilon: float, n: int = 201) -> Tra
     """
     name = check_kind(kind)
     ratio, share = ratio_and_sparsity(delta, epsilon)
-    if n < 2:
+    if not isinstance(n, (int, np.integer)) or n < 2:
         raise ConvexlawError(f"n = {n!r}: a curve needs at least 2 points")
     tpp = np.linspace(0.0, 1.0, int(n))
     pairs = np.array([threshold_and_fdp(name, float(u), ratio, share) for u in tpp])
