@@ -64,7 +64,7 @@ class SlopeClassifierCV(CrossValidated, SlopeClassifier):
         alphas: ArrayLike | None = None,
         n_alphas: int = 100,
         eps: float | None = None,
-        cv: Any = 10,
+        cv: Any = 5,
         repeats: int = 1,
         selection: str = "min",
         scoring: Any = None,

@@ -151,9 +151,8 @@ class CrossValidated:
             return
         whole.origin = np.zeros(base.p) if base.design.shift is None else base.design.shift
         whole.gram = moments(whole.X, whole.fit_weight, whole.origin)
-        every = np.arange(base.n)
         base.gram = fold_gram(
-            base.design, whole.fit_weight, whole.fit_weight, whole.origin, whole.gram, every
+            base.design, whole.X, whole.fit_weight, whole.fit_weight, whole.origin, whole.gram
         )
         base.solver = "gram"
 

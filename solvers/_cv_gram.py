@@ -52,23 +52,21 @@ def moments(X: Any, counts: Vector, origin: Vector, rows: Index | None = None) -
     return second, first
 
 
-def fold_gram(
-    design: Design, counts: Vector, held: Vector, origin: Vector, whole: Moments, train: Index
-) -> Vector:
+def fold_gram(design: Design, X: Any, counts: Vector, held: Vector, origin: Vector, whole: Moments) -> Vector:
     """Gram matrix of a fold's design.
 
     Parameters
     ----------
     design : Design
-        Of all rows, with weight 0 on those that the fold leaves out.
+        Of the fold.
+    X : ndarray, shape (n, p)
+        All rows.
     counts, held : ndarray, shape (n,)
         Sample weights of all rows, and of the fold (0 on the rows left out).
     origin : ndarray, shape (p,)
         What ``whole`` was centred with.
     whole : tuple
         :func:`moments` of all rows.
-    train : ndarray of int
-        Rows of the fold.
 
     Returns
     -------
@@ -76,15 +74,15 @@ def fold_gram(
     """
     out = np.flatnonzero(held != counts)
     G: Vector | None = None
-    if out.size < train.size and (held <= counts).all():
-        second, first = moments(design.X, counts - held, origin, out)
+    if 2 * out.size < held.size and (held <= counts).all():
+        second, first = moments(X, counts - held, origin, out)
         G = _centred(design, held, origin, (whole[0] - second, whole[1] - first))
         if (held.sum() * G.diagonal() < _DIGITS * whole[0].diagonal()).any():
             G = None
     if G is None:
         # from the fold's own rows, about its own centre
         origin = origin if design.shift is None else design.shift
-        G = _centred(design, held, origin, moments(design.X, held, origin, np.flatnonzero(held)))
+        G = _centred(design, held, origin, moments(X, held, origin, np.flatnonzero(held)))
     if design.scale is not None:
         G /= design.scale
         G /= design.scale[:, None]

@@ -133,8 +133,8 @@ def solve_fold(X: Any, gram: Moments | None, rest: Data, split: Split, plan: Pla
                 f"cv: a fold has no row of class {plan.classes[missing[0]]!r} to train on; use fewer folds, "
                 "or a stratified splitter"
             )
-    copied = not isinstance(X, np.ndarray) or X.nbytes <= _LARGEST_COPY
-    if gram is None and copied:
+    held = rest.fit_weight * np.bincount(train, minlength=X.shape[0])
+    if not isinstance(X, np.ndarray) or X.nbytes <= _LARGEST_COPY:
         base = make_problem(
             _rows(X, train),
             y[train],
@@ -144,11 +144,10 @@ def solve_fold(X: Any, gram: Moments | None, rest: Data, split: Split, plan: Pla
             **plan.options,
         )
     else:
-        held = rest.fit_weight * np.bincount(train, minlength=X.shape[0])
         base = make_problem(X, y, sample_weight=held, offset=offset, **plan.penalties[0], **plan.options)
-        if isinstance(base, Problem) and gram is not None and rest.origin is not None:
-            base.gram = fold_gram(base.design, rest.fit_weight, held, rest.origin, gram, train)
-            base.solver = "gram"
+    if isinstance(base, Problem) and gram is not None and rest.origin is not None:
+        base.gram = fold_gram(base.design, X, rest.fit_weight, held, rest.origin, gram)
+        base.solver = "gram"
     scores, short, worst = [], 0, 0.0
     aside = _rows(X, test)
     for penalty, alphas in zip(plan.penalties, plan.alphas, strict=True):

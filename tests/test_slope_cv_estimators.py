@@ -32,7 +32,7 @@ KINDS = [
         SlopeCV(),
         TwoLevelSlopeCV(n_alphas=10),
         SlopeClassifierCV(n_alphas=20),
-        SlopeClassifierCV(cv=3, n_alphas=5, loss="multinomial"),
+        SlopeClassifierCV(cv=3, n_alphas=5, eps=0.1, loss="multinomial", tol=1e-9),
     ],
     ids=lambda e: type(e).__name__ + getattr(e, "loss", ""),
 )
