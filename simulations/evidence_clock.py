@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["clock_losses", "clock_norms"]
 
+_SPREADS = ("0.02", "0.176777")
+_SEEDS = (0, 1)
+
 
 def clock_norms() -> pd.DataFrame:
     """Weight norm relative to its start, predicted by the clock and measured, at constant rates.
@@ -24,26 +28,26 @@ def clock_norms() -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row an initial spread and weight decay: rho at the last evaluation, predicted and measured (mean
-        over the seeds), and the largest relative error along the runs.
+        One row an initial spread and weight decay: rho at the last evaluation, predicted and measured (means
+        over the seeds), the largest relative error along the runs, and the relative errors with
+        the spread of the clock set to what makes it right at the end of the runs of weight decay .1.
     """
     import pandas as pd
 
-    log = load("clock")
     rows = []
-    for spread in ("0.02", "0.176777"):
+    for spread in _SPREADS:
         for decay in ("0.03", "0.1", "0.3"):
-            ends, worst = [], 0.0
-            for seed in (0, 1):
+            found = []
+            for seed in _SEEDS:
                 name = f"constant_std{spread}_decay{decay}_seed{seed}"
-                part = log[(log.run == name) & log.weight_norm.notna()]
-                seen = part.weight_norm.to_numpy() / part.weight_norm.iloc[0]
-                guess = _rho(spec_of("clock", name))[part.step.to_numpy()]
-                ends.append((guess[-1], seen[-1]))
-                worst = max(worst, float(np.abs(guess / seen - 1).max()))
-            predicted, measured = np.mean(ends, axis=0)
-            rows.append((spread, decay, predicted, measured, predicted / measured - 1, worst))
-    names = ["init_std", "weight_decay", "predicted", "measured", "error", "worst"]
+                steps, seen = _measured(name)
+                spec = spec_of("clock", name)
+                guess = _rho(spec, spec.model.init_std)[steps]
+                tuned = _rho(spec, _fitted_spread(spread, seed))[steps]
+                errors = np.abs(guess / seen - 1).max(), tuned[-1] / seen[-1] - 1
+                found.append((guess[-1], seen[-1], guess[-1] / seen[-1] - 1, *errors))
+            rows.append((spread, decay, *np.mean(found, axis=0)))
+    names = ["init_std", "weight_decay", "predicted", "measured", "error", "worst", "error_tuned"]
     return pd.DataFrame(rows, columns=names).set_index(["init_std", "weight_decay"])
 
 
@@ -53,58 +57,69 @@ def clock_losses() -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row an initial spread and held-out weight decay: mean absolute errors after the warmup of rc4 and
-        of cvx4q, which is blind to weight decay (nats), and the final loss relative to that at .1 (nats):
-        seen, and as rc4 predicts it; WSD runs, means over the seeds.
+        One row an initial spread and held-out weight decay: mean absolute errors after the warmup of rc4, of
+        rc4 with the spread of :func:`clock_norms` that was set by the weight norm (``tuned``), and of cvx4q,
+        which is blind to weight decay (nats); then the final loss of WSD relative to that at .1, seen and as
+        the two clocks have it. Means over the seeds.
     """
     import pandas as pd
 
     from convexlaw.solvers.fit_curves import fit_curves
 
-    errors: dict[tuple[str, str], list[list[float]]] = {}
+    found: dict[tuple[str, str], list[list[float]]] = {}
     final = finals("clock")
-    for spread in ("0.02", "0.176777"):
-        for seed in (0, 1):
-            specs = [s for s in EXPERIMENTS["clock"] if f"_std{spread}_" in s.name and s.options.seed == seed]
-            frame = dense("clock", specs)
-            given: dict[str, Any] = {
-                "train": [s.name for s in specs if "_decay0.1_" in s.name],
-                "split": "val",
-            }
-            std = specs[0].model.init_std
-            rc4 = fit_curves(frame, "rc4", weight_decay=0.1, init_std=std, **given)
-            plain = fit_curves(frame, "cvx4q", **given)
-            base = f"wsd_std{spread}_decay0.1_seed{seed}"
-            lr = prolonged(spec_of("clock", base).lr())
-            for decay in ("0.03", "0.3"):
-                parts: list[list[float]] = [[], []]
-                for spec in specs:
-                    if f"_decay{decay}_" in spec.name:
-                        steps, seen = logged("clock", spec, after=100)
-                        rates = prolonged(spec.lr())
-                        for found, guess in zip(
-                            parts,
-                            (
-                                rc4.predict(rates, at=steps, weight_decay=float(decay)),
-                                plain.predict(rates, at=steps),
-                            ),
-                            strict=True,
-                        ):
-                            found.append(float(np.abs(guess - seen).mean()))
-                last = [lr.size - 1]
-                guessed = rc4.predict(lr, at=last, weight_decay=float(decay)) - rc4.predict(lr, at=last)
-                change = final[base.replace("0.1_seed", f"{decay}_seed")] - final[base]
-                errors.setdefault((spread, decay), []).append(
-                    [*(float(np.mean(p)) for p in parts), change, float(guessed[0])]
-                )
-    names = ["rc4", "cvx4q", "change_seen", "change_rc4"]
-    table = pd.DataFrame({key: np.mean(value, axis=0) for key, value in errors.items()}, index=names).T
+    for spread, seed in itertools.product(_SPREADS, _SEEDS):
+        specs = [s for s in EXPERIMENTS["clock"] if f"_std{spread}_" in s.name and s.options.seed == seed]
+        given: dict[str, Any] = {"train": [s.name for s in specs if "_decay0.1_" in s.name], "split": "val"}
+        frame = dense("clock", specs)
+        clocks = [
+            fit_curves(frame, "rc4", weight_decay=0.1, init_std=std, **given)
+            for std in (specs[0].model.init_std, _fitted_spread(spread, seed))
+        ]
+        plain = fit_curves(frame, "cvx4q", **given)
+        base = f"wsd_std{spread}_decay0.1_seed{seed}"
+        lr = prolonged(spec_of("clock", base).lr())
+        for decay in ("0.03", "0.3"):
+            errors = []
+            for spec in (s for s in specs if f"_decay{decay}_" in s.name):
+                steps, seen = logged("clock", spec, after=100)
+                rates = prolonged(spec.lr())
+                guesses = [fit.predict(rates, at=steps, weight_decay=float(decay)) for fit in clocks]
+                guesses.append(plain.predict(rates, at=steps))
+                errors.append([float(np.abs(guess - seen).mean()) for guess in guesses])
+            last = [lr.size - 1]
+            changes = [
+                float((fit.predict(lr, at=last, weight_decay=float(decay)) - fit.predict(lr, at=last))[0])
+                for fit in clocks
+            ]
+            seen_change = final[base.replace("0.1_seed", f"{decay}_seed")] - final[base]
+            found.setdefault((spread, decay), []).append([*np.mean(errors, axis=0), seen_change, *changes])
+    names = ["rc4", "tuned", "cvx4q", "change_seen", "change_rc4", "change_tuned"]
+    table = pd.DataFrame({key: np.mean(value, axis=0) for key, value in found.items()}, index=names).T
     return table.rename_axis(["init_std", "weight_decay"])
 
 
-def _rho(spec: RunSpec) -> NDArray[np.float64]:
+def _measured(name: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Give the steps at which the weight norm was logged, and its ratio to the first."""
+    log = load("clock")
+    part = log[(log.run == name) & log.weight_norm.notna()]
+    return part.step.to_numpy(), part.weight_norm.to_numpy() / part.weight_norm.iloc[0]
+
+
+def _rho(spec: RunSpec, init_std: float) -> NDArray[np.float64]:
     """Weight norm over its start before every update, as the clock of rc4 has it."""
     from convexlaw.theory._law_kernels import clock
 
     lr = prolonged(spec.lr())
-    return np.asarray(lr / clock(lr, spec.options.weight_decay, spec.model.init_std))
+    return np.asarray(lr / clock(lr, spec.options.weight_decay, init_std))
+
+
+def _fitted_spread(spread: str, seed: int) -> float:
+    """Find the spread for which the clock meets the measured norm at the end of the run of decay .1."""
+    from scipy.optimize import brentq
+
+    name = f"constant_std{spread}_decay0.1_seed{seed}"
+    spec = spec_of("clock", name)
+    steps, seen = _measured(name)
+    std = spec.model.init_std
+    return float(brentq(lambda s: _rho(spec, s)[steps[-1]] - seen[-1], 0.1 * std, 10 * std, xtol=1e-6 * std))
