@@ -38,6 +38,8 @@ class Newton:
         self.problem = problem
         self.columns = Columns(problem)
         self.rounds = 0
+        # accuracy of the models, as a share of the gap; learnt, and kept along a path
+        self.share = 0.03
         self.b: Array = np.zeros(problem.p * problem.m)
         self.g: Array = problem.pull
         self.eta, self.loss, self.R, self.h = problem.settle(problem.base)
@@ -140,24 +142,30 @@ class Newton:
         g = work.pull(self.R)
         gap = self.gap(b, g, lam, goal)
         moved = safe = False
+        problem = self.problem
         for _ in range(_STEPS):
             if gap <= goal or self.rounds >= max_rounds:
                 break
-            problem = self.problem
             h = problem.family.model(problem.Y, self.eta, self.h, problem.weights, safe=safe)
-            new = work.solve(b, h, self.R, g, lam, cum, max(0.03 * gap, 0.1 * goal), max_rounds - self.rounds)
+            left = max_rounds - self.rounds
+            new = work.solve(b, h, self.R, g, lam, cum, self.share * max(gap, goal), left)
             self.rounds += max(1, work.spent)
             t = self._search(work, b, new, g, lam)
-            if t == 0.0:
-                if safe or problem.family.name != "huber":
+            if t > 0.0:
+                moved = True
+                b = new if t == 1.0 else b + t * (new - b)
+                g = work.pull(self.R)
+            before, gap = gap, self.gap(b, g, lam, goal)
+            if t == 1.0 and gap > 0.5 * before:
+                # a gap may fall with the square root of the model's
+                self.share = max(1e-2 * self.share, 1e-12)
+            elif t < 0.3:
+                # where the curvature misleads: a bound on it, for once
+                if safe and t == 0.0:
                     break
                 safe = True
                 continue
-            safe = t < 0.3
-            moved = True
-            b = new if t == 1.0 else b + t * (new - b)
-            g = work.pull(self.R)
-            gap = self.gap(b, g, lam, goal)
+            safe = False
         self.b[work.index] = b
         return moved
 
@@ -167,15 +175,15 @@ class Newton:
         d = new - b
         before = norm_value(b, lam)
         fall = norm_value(new, lam) - before - float(g @ d)
-        if not fall < 0.0:
-            return 0.0
-        change = work.product(d)
         noise = 1e-14 * (self.loss + before)
+        if fall > noise or not d.any():
+            return 1.0 if fall <= noise else 0.0
+        change = work.product(d)
         t = 1.0
         for _ in range(40):
             eta, value, R, h = problem.settle(self.eta + t * change)
             penalty = norm_value(new if t == 1.0 else b + t * d, lam)
-            if value + penalty <= self.loss + before + 1e-3 * t * fall + noise:
+            if value + penalty <= self.loss + before + min(1e-3 * t * fall, 0.0) + noise:
                 self.eta, self.loss, self.R, self.h = eta, value, R, h
                 return t
             t *= 0.5

@@ -53,16 +53,19 @@ def unpenalised(newton: Newton) -> float:
     zero = np.zeros(size)
     goal = problem.tol * problem.null
     b = newton.b[work.index]
-    gap, moving, safe = np.inf, 0.0, False
+    gap, drift, safe, near = np.inf, 0.0, False, False
     for _ in range(min(problem.max_iter, 200)):
         newton.rounds += 1
-        h = problem.family.model(problem.Y, newton.eta, newton.h, problem.weights, safe=safe)
+        h = newton.h
+        if problem.family.name == "huber":
+            h = problem.family.model(problem.Y, newton.eta, h, problem.weights, safe=safe)
         g = work.pull(newton.R)
         step, fall = _shortest(work.hessian(h), g)
         gap = min(0.5 * fall, newton.loss)
         before = newton.eta
-        if gap <= 1e-3 * goal and (moving <= 1e-3 or gap <= 1e-12 * problem.null):
+        if near and (drift <= 1e-3 or gap <= 1e-12 * problem.null):
             break
+        near = gap <= 1e-3 * goal
         t = newton._search(work, b, b + step, g, zero)
         if t == 0.0:
             if safe:
@@ -71,10 +74,12 @@ def unpenalised(newton: Newton) -> float:
             continue
         safe = t < 0.3
         b = b + t * step
-        moving = float(np.abs(newton.eta - before).max())
+        if near:
+            # Newton is at its end: only predictors on their way to infinity still move
+            drift = max(drift, float(np.abs(newton.eta - before).max()))
     newton.b[work.index] = b
     newton.g = problem.pulls(newton.R)
-    if gap <= goal and moving > 0.3 and problem.family.name in ("logistic", "multinomial", "poisson"):
+    if gap <= goal and drift > 0.3 and problem.family.name in ("logistic", "multinomial", "poisson"):
         what = (
             "some means of zero are fitted exactly"
             if problem.family.name == "poisson"

@@ -141,24 +141,33 @@ def sorted_l1_dual_gap(
     *,
     fit_intercept: bool | None = None,
     sample_weight: ArrayLike | None = None,
+    loss: str = "quadratic",
+    threshold: float = 1.345,
+    offset: ArrayLike | None = None,
 ) -> float:
     """Duality gap of any coefficients, by the definition and with numpy alone: a check on every solver.
 
-    From the residual r = y - b0 - X b the dual point is theta = s r (r centred first if the intercept is
-    free), with the best s that keeps the dual norm of X'theta / n at alpha or below.
+    From the residual r = y - b0 - X b of the quadratic loss the dual point is theta = s r (r centred first if
+    the intercept is free), with the best s that keeps the dual norm of X'theta / n at alpha or below. Other
+    losses have the residual at their best intercept for r, and their conjugate in the dual.
 
     Parameters
     ----------
     X : array_like or scipy sparse, shape (n, p)
-    y : array_like, shape (n,)
-    coef : array_like, shape (p,)
-    intercept : float
+    y : array_like, shape (n,), or (n, m) for several responses
+        Labels for the losses with classes.
+    coef : array_like, shape (p,), or (p, m) for m responses or classes, or all classes but the last
+    intercept : float, or array_like, shape (m,)
     alpha : float
-    lam : array_like, shape (p,)
+    lam : array_like, shape (p,), or (p m,)
         Penalty sequence.
     fit_intercept : bool, optional
         Whether the intercept is a free variable of the problem; by default it is unless it is exactly 0.
     sample_weight : array_like, shape (n,), optional
+    loss : {"quadratic", "logistic", "multinomial", "poisson", "huber"}
+    threshold : float
+        Of "huber".
+    offset : array_like, shape (n,), optional
 
     Returns
     -------
@@ -183,6 +192,10 @@ def sorted_l1_dual_gap(
     """
     matrix = X if hasattr(X, "tocsc") else np.asarray(X, dtype=np.float64)
     n, p = matrix.shape
+    if loss != "quadratic" or offset is not None or np.ndim(coef) == 2:
+        return _other_gap(
+            matrix, y, coef, intercept, alpha, lam, fit_intercept, sample_weight, loss, threshold, offset
+        )
     response = np.asarray(y, dtype=np.float64).reshape(-1)
     b = np.asarray(coef, dtype=np.float64).reshape(-1)
     if response.size != n or b.size != p:
@@ -209,3 +222,49 @@ def sorted_l1_dual_gap(
     along = float(weights @ (response * r))
     s = min(max(along / energy, 0.0), 1.0 / norm if norm > 0.0 else np.inf)
     return primal - (s * along - 0.5 * s**2 * energy)
+
+
+def _other_gap(
+    X: Any,
+    y: Any,
+    coef: Any,
+    intercept: Any,
+    alpha: float,
+    lam: Any,
+    fit_intercept: bool | None,
+    sample_weight: Any,
+    loss: str,
+    threshold: float,
+    offset: Any,
+) -> float:
+    """Gap of a loss that is not the quadratic one of one response."""
+    from convexlaw.solvers._glm_certificate import loss_gap
+
+    n, p = X.shape
+    B = np.asarray(coef, dtype=np.float64)
+    B = B.reshape(B.shape[0], -1)
+    b0 = np.broadcast_to(np.asarray(intercept, dtype=np.float64).reshape(-1), B.shape[1:])
+    given = np.asarray(y)
+    if given.shape[0] != n or B.shape[0] != p:
+        raise ConvexlawError(
+            f"X has shape {X.shape}, y {given.shape[0]} rows, coef {B.shape[0]}; they must agree"
+        )
+    if loss in ("logistic", "multinomial"):
+        Y = (given.reshape(n, 1) == np.unique(given)).astype(np.float64)
+        Y = Y[:, 1:] if loss == "logistic" else Y[:, : B.shape[1]]
+    else:
+        Y = given.astype(np.float64).reshape(n, -1)
+    weights = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    known = np.zeros(n) if offset is None else np.asarray(offset, dtype=np.float64)
+    return loss_gap(
+        loss,
+        Y,
+        X,
+        B,
+        b0,
+        check_alpha(alpha) * check_sequence(lam, B.size),
+        weights / weights.sum(),
+        known.reshape(-1, 1),
+        threshold,
+        bool(b0.any()) if fit_intercept is None else fit_intercept,
+    )
