@@ -317,6 +317,8 @@ class CurveFit(Result):
         DataFrame
             Indexed by parameter: estimate, low, high. A limit at the end of a parameter's range (0, infinity)
             means that the data does not bound it there.
+            Within the law 95 % limits of cvx4q held the truth in 90 to 97 % of simulated data sets, noise
+            independent or AR(1) with .7 (benchmarks/sections/fit.md).
         """
         from convexlaw.solvers._fit_intervals import curve_interval
 

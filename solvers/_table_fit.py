@@ -222,6 +222,11 @@ class TableFit(Result):
         -------
         DataFrame
             Indexed by parameter: estimate, low, high.
+
+        Notes
+        -----
+        Within the law nominal 95 % limits of chinchilla held the truth in 93 to 98 % of 1000 simulated tables
+        of 64 rows (benchmarks/sections/fit.md).
         """
         intervals.check_level(level := number("level", level))
         state = self._state
