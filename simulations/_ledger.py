@@ -28,6 +28,8 @@ class Ledger:
         self.records: dict[str, dict[str, Any]] = {}
         if self.path is None:
             return
+        if self.path.is_dir():
+            raise ConvexlawError(f"{self.path} is a folder: give the ledger the name of a file")
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if self.path.exists() and self.path.stat().st_size:
             self._read()

@@ -18,7 +18,7 @@ from convexlaw._result import Result
 from convexlaw.errors import ConvexlawError
 from convexlaw.simulations._ledger import Ledger
 from convexlaw.simulations.linear_model import DESIGNS, selection, simulate
-from convexlaw.theory.scalar_limit import Penalty, Prior
+from convexlaw.theory.scalar_limit import Penalty, Prior, check_problem
 from convexlaw.theory.state_evolution import StateEvolution, solve
 
 if TYPE_CHECKING:
@@ -65,6 +65,13 @@ class Setting:
             raise ConvexlawError(f"design {self.design!r} is unknown; the designs are {', '.join(DESIGNS)}")
         if isinstance(self.p, bool) or not isinstance(self.p, int | np.integer) or self.p < 2:
             raise ConvexlawError(f"p = {self.p!r}: the number of features must be an integer of at least 2")
+        check_problem(self.prior, self.penalty)
+        try:
+            unknown = sorted(set(dict(self.options)) - {"rho", "ma", "density"}, key=str)
+        except (TypeError, ValueError):
+            raise ConvexlawError(f"options = {self.options!r}: give {{name: number}}") from None
+        if unknown:
+            raise ConvexlawError(f"option {unknown[0]!r} is unknown; designs take rho, ma and density")
         if isinstance(self.options, dict):
             object.__setattr__(self, "options", tuple(sorted(self.options.items())))
 
@@ -215,6 +222,11 @@ def monte_carlo(
     True
     """
     todo = (settings,) if isinstance(settings, Setting) else tuple(settings)
+    if not all(isinstance(s, Setting) for s in todo):
+        raise ConvexlawError(f"settings = {repr(settings)[:80]}: give a Setting, or a list of them")
+    for what, number in (("repetitions", repetitions), ("seed", seed)):
+        if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 0:
+            raise ConvexlawError(f"{what} = {number!r}: give a whole number >= 0")
     if not todo or repetitions < 1:
         raise ConvexlawError(
             f"{len(todo)} settings, repetitions = {repetitions!r}: give at least one of each"

@@ -30,9 +30,12 @@ class Problem:
     """The data, scaled so that the columns have mean square norm 1."""
 
     def __init__(self, X: Any, y: ArrayLike) -> None:
-        target = np.asarray(y, dtype=np.float64)
-        if not hasattr(X, "tocsr"):
-            X = np.asarray(X, dtype=np.float64)
+        try:
+            target = np.asarray(y, dtype=np.float64)
+            if not hasattr(X, "tocsr"):
+                X = np.asarray(X, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ConvexlawError("X or y holds values that are no numbers: give arrays of numbers") from None
         if X.ndim != 2 or target.shape != (X.shape[0],):
             raise ConvexlawError(f"X has shape {X.shape}, y {target.shape}: give (n, p) and (n,)")
         self.n, self.p = X.shape

@@ -10,6 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from convexlaw.errors import ConvexlawError
+from convexlaw.simulations.monte_carlo import Setting, monte_carlo
+from convexlaw.solvers.amp import amp_slope
 from convexlaw.theory import tradeoff
 from convexlaw.theory.designs import improve_lasso, optimal_lasso, optimal_two_level
 from convexlaw.theory.scalar_limit import BH, Lasso, Prior, TwoLevel
@@ -18,6 +20,7 @@ from convexlaw.theory.state_evolution import alpha_min, calibrate, solve, trajec
 RELAXED = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 POINTS = Prior.parse("4:0.2")
 GAUSSIAN = Prior.bernoulli_gaussian(0.1)
+SETTING = Setting(POINTS, Lasso(1.5), 0.5, 0.2, 100)
 
 
 @st.composite
@@ -162,6 +165,22 @@ def test_trade_offs_at_both_ends(delta, epsilon):
         (lambda: tradeoff.tradeoff_curve("lasso", 0.3, 0.2, n="x"), "n = "),
         (lambda: tradeoff.tradeoff_curve("lasso", 0.3, 0.2, n=2.5), "n = 2.5"),
         (lambda: tradeoff.tradeoff_curve("lasso", 0.3, 0.2, n=1), "n = 1"),
+        (lambda: solve("4:0.2", Lasso(1.5), 0.5, 0.2), "prior = '4:0.2': give a Prior"),
+        (lambda: solve(POINTS, 1.5, 0.5, 0.2), "penalty = 1.5: give a function of the rank"),
+        (lambda: calibrate(POINTS, None, 0.5, 0.2), "penalty = None: give a function"),
+        (lambda: trajectory(None, Lasso(1.5), 0.5, 0.2, 3), "prior = None: give a Prior"),
+        (lambda: optimal_lasso("4:0.2", 0.5, 0.2), "prior = '4:0.2': give a Prior"),
+        (lambda: amp_slope("x", [1.0], Lasso(1.0)), "holds values that are no numbers"),
+        (lambda: Setting("4:0.2", Lasso(1.5), 0.5, 0.2, 100), "prior = '4:0.2': give a Prior"),
+        (lambda: Setting(POINTS, 3, 0.5, 0.2, 100), "penalty = 3: give a function"),
+        (lambda: Setting(POINTS, Lasso(1.5), 0.5, 0.2, 100, options={"zz": 1}), "option 'zz' is unknown"),
+        (lambda: Setting(POINTS, Lasso(1.5), 0.5, 0.2, 100, options="x"), "options = 'x'"),
+        (lambda: monte_carlo("x"), "settings = 'x': give a Setting"),
+        (lambda: monte_carlo(SETTING, "x"), "repetitions = 'x': give a whole number"),
+        (lambda: monte_carlo(SETTING, 1.5), "repetitions = 1.5: give a whole number"),
+        (lambda: monte_carlo(SETTING, 2, seed="x"), "seed = 'x': give a whole number"),
+        (lambda: monte_carlo(SETTING, 2, seed=-1), "seed = -1: give a whole number"),
+        (lambda: monte_carlo(SETTING, 2, ledger="."), "is a folder: give the ledger the name of a file"),
     ],
 )
 def test_arguments_that_are_no_numbers(call, said):

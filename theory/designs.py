@@ -16,7 +16,7 @@ from convexlaw.theory._penalties import KLevel, Lasso, Penalty
 from convexlaw.theory._priors import Prior
 from convexlaw.theory._selection_checks import noise_level, positive, real
 from convexlaw.theory._shape_search import best_two_level, level_of, smallest_tau
-from convexlaw.theory.scalar_limit import RESOLUTION, mesh
+from convexlaw.theory.scalar_limit import RESOLUTION, check_problem, mesh
 from convexlaw.theory.state_evolution import StateEvolution, solve
 
 if TYPE_CHECKING:
@@ -98,6 +98,7 @@ class Design(Result):
 
 
 def _numbers(prior: Prior, delta: Any, sigma: Any) -> tuple[float, float]:
+    check_problem(prior, Lasso(1.0))
     ratio = positive("delta", delta, "delta = n/p, rows per feature")
     noise = noise_level(sigma)
     if prior.second_moment == 0:

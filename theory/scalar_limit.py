@@ -331,6 +331,14 @@ def _refined_threshold(
     return guess
 
 
+def check_problem(prior: object, penalty: object) -> None:
+    """Refuse what is no prior or no penalty."""
+    if not isinstance(prior, Prior):
+        raise ConvexlawError(f"prior = {prior!r}: give a Prior, e.g. Prior.parse('4:0.2')")
+    if not isinstance(penalty, Penalty):
+        raise ConvexlawError(f"penalty = {penalty!r}: give a function of the rank, e.g. Lasso(1.5)")
+
+
 def selection(prior: Prior, tau: float, threshold: float) -> tuple[float, float]:
     """TPP and FDP of selecting |Y| > threshold."""
     from convexlaw.theory import _limit_kernels as kernels

@@ -34,6 +34,7 @@ from convexlaw.theory.scalar_limit import (
     Penalty,
     Prior,
     ScalarLimit,
+    check_problem,
     limiting_function,
     null_risk,
     risk_and_df,
@@ -238,7 +239,7 @@ def solve(
     >>> round(state.tau, 6), round(state.tpp, 6), round(state.fdp, 6)
     (0.285078, 0.680902, 0.638478)
     """
-    ratio, noise = _checked(delta, sigma)
+    ratio, noise = _checked(prior, penalty, delta, sigma)
     check_domain(penalty, ratio)
     tau = fixed_point(prior, penalty, ratio, noise, RESOLUTION)
     return _state(prior, penalty, ratio, noise, tau, require_lambda)
@@ -272,7 +273,7 @@ def calibrate(prior: Prior, lam: Penalty, delta: float, sigma: float) -> StateEv
     >>> round(state.scale, 5), round(state.tpp, 5)
     (6.67813, 0.71636)
     """
-    ratio, noise = _checked(delta, sigma)
+    ratio, noise = _checked(prior, lam, delta, sigma)
     if not float(lam.value(np.array(1e-300))) > 0:
         raise ConvexlawError("lam is 0 at every rank: give a penalty above 0 (alpha = 0 is least squares)")
     spread = math.sqrt(noise**2 + prior.second_moment / ratio)
@@ -350,7 +351,7 @@ def trajectory(prior: Prior, penalty: Penalty, delta: float, sigma: float, steps
     >>> trajectory(Prior.bernoulli_gaussian(0.1), Lasso(1.5), 0.5, 0.2, 3).round(4)
     array([0.4899, 0.3637, 0.3167, 0.298 ])
     """
-    ratio, noise = _checked(delta, sigma)
+    ratio, noise = _checked(prior, penalty, delta, sigma)
     taus = [math.sqrt(noise**2 + prior.second_moment / ratio)]
     for _ in range(int(steps)):
         risk = risk_and_df(prior, penalty, taus[-1])[0] if taus[-1] > 0 else 0.0
@@ -358,7 +359,8 @@ def trajectory(prior: Prior, penalty: Penalty, delta: float, sigma: float, steps
     return np.array(taus)
 
 
-def _checked(delta: Any, sigma: Any) -> tuple[float, float]:
+def _checked(prior: Any, penalty: Any, delta: Any, sigma: Any) -> tuple[float, float]:
+    check_problem(prior, penalty)
     ratio = positive("delta", delta, "delta = n/p, rows per feature")
     return ratio, noise_level(sigma)
 
