@@ -424,3 +424,13 @@ def test_curve_as_table_text_and_picture(capfd: pytest.CaptureFixture[str], monk
     plt.close(axes.figure)
     edge = SlopeCV(alphas=[0.5, 0.3], cv=3).fit(X, y).curve_
     assert "smallest of the grid" in str(edge)
+
+
+def test_when_gram_matrices_by_subtraction_pay() -> None:
+    tall, wide = np.zeros((5000, 50)), np.zeros((50, 5000))
+    tenth = [500] * 10
+    assert _cv_gram.sharing_pays(tall, tenth, "auto", 100)
+    assert not _cv_gram.sharing_pays(wide, [5] * 10, "auto", 100)
+    assert not _cv_gram.sharing_pays(sp.csc_array(tall), tenth, "auto", 100)
+    assert not _cv_gram.sharing_pays(tall, tenth, "residual", 100)
+    assert _cv_gram.sharing_pays(wide, [5] * 10, "gram", 100)

@@ -101,3 +101,13 @@ def test_the_objective_opens_every_docstring() -> None:
     for kind in (SlopeCV, TwoLevelSlopeCV):
         head = "\n".join((kind.__doc__ or "").splitlines()[:6])
         assert "(1/2n) ||y - b0 - X b||^2 + alpha * sum_i lambda_i |b|_(i)" in head
+
+
+def test_formulas_and_summaries(data: Any) -> None:
+    import pandas as pd
+
+    X, y = data
+    table = pd.DataFrame(X[:, :3], columns=["a", "b", "c"]).assign(y=y)
+    model = SlopeCV.from_formula("y ~ a + b + c", table, **SMALL)
+    np.testing.assert_allclose(model.predict(table), SlopeCV(**SMALL).fit(X[:, :3], y).predict(X[:, :3]))
+    assert f"alpha = {model.alpha_:g}" in str(model.summary())
