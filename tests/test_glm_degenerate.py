@@ -252,12 +252,13 @@ def test_columns_far_from_zero(data: Any, loss: str) -> None:
 
 
 @pytest.mark.parametrize("loss", ["logistic", "poisson", "multinomial"])
-def test_large_sparse_columns_stay_sparse(loss: str) -> None:
+def test_sparse_designs_of_some_size(loss: str) -> None:
     rng = np.random.default_rng(4)
-    X = sp.random(3000, 4000, density=0.003, format="csr", random_state=rng)
+    n = 400 if loss == "multinomial" else 3000
+    X = sp.random(n, 4 * n // 3, density=9.0 / n, format="csr", random_state=rng)
     eta = 3.0 * np.asarray(X[:, :5].sum(axis=1)).reshape(-1)
-    y = rng.poisson(np.exp(eta)) if loss == "poisson" else np.digitize(eta + rng.logistic(size=3000), [0.0])
-    path = slope_path(X, y, loss=loss, n_alphas=6, alpha_min_ratio=0.05)
+    y = rng.poisson(np.exp(eta)) if loss == "poisson" else np.digitize(eta + rng.logistic(size=n), [0.5])
+    path = slope_path(X, y, loss=loss, n_alphas=6, alpha_min_ratio=0.1)
     k = path.alphas.size - 1
     gap = sorted_l1_dual_gap(
         X, y, path.coefs[..., k], path.intercepts[..., k], path.alphas[k], path.lambda_, loss=loss
