@@ -50,13 +50,15 @@ def choose(n: int, p: int, sparse: bool, n_penalties: int) -> str:
     n, p : int
     sparse : bool
     n_penalties : int
-        A single penalty takes about seven passes over X, each further one of a path a little over one.
+        A single penalty takes about seven passes over X, each further one of a path a little over one. In a
+        small problem the calls cost more than any arithmetic, and a Gram matrix saves them.
 
     Returns
     -------
     str
     """
-    if not sparse and gram_pays(n, p, n, n_penalties):
+    small = n >= p and n * p * p * _BLAS < 20.0 * _CALL
+    if not sparse and (small or gram_pays(n, p, n, n_penalties)):
         return "gram"
     return "residual" if sparse else "working_gram"
 
@@ -166,10 +168,10 @@ def sweeps(
 def epoch_cost(view: View, nonzero: int) -> float:
     """Seconds that the model gives to an epoch of coordinate descent."""
     if view.mode == 0:
-        return 0.1 * _CALL + _LOOP * nonzero * view.w
+        return 0.3 * _CALL + _LOOP * nonzero * view.w
     if isinstance(view.store, SparseStore):
-        return 0.1 * _CALL + 5.0 * _LOOP * view.store.nnz * (1.0 + 2.0 * nonzero / view.w)
-    return 0.1 * _CALL + _LOOP * view.n * (2.0 * nonzero + view.w)
+        return 0.3 * _CALL + 5.0 * _LOOP * view.store.nnz * (1.0 + 2.0 * nonzero / view.w)
+    return 0.3 * _CALL + _LOOP * view.n * (2.0 * nonzero + view.w)
 
 
 def newton_cost(view: View, nonzero: int, m: int) -> float:
