@@ -40,6 +40,7 @@ class Newton:
         self.rounds = 0
         # accuracy of the models, as a share of the gap; learnt, and kept along a path
         self.share = 0.03
+        self.fall = 0.0
         self.b: Array = np.zeros(problem.p * problem.m)
         self.g: Array = problem.pull
         self.eta, self.loss, self.R, self.h = problem.settle(problem.base)
@@ -156,9 +157,9 @@ class Newton:
                 b = new if t == 1.0 else b + t * (new - b)
                 g = work.pull(self.R)
             before, gap = gap, self.gap(b, g, lam, goal)
-            if t == 1.0 and gap > 0.5 * before:
-                # a gap may fall with the square root of the model's
-                self.share = max(1e-2 * self.share, 1e-12)
+            if t == 1.0 and gap > 0.5 * before and -self.fall < 0.1 * before:
+                # the model had little to give though the gap is large: it falls with the root of the model's
+                self.share = max(1e-1 * self.share, 1e-12)
             elif t < 0.3:
                 # where the curvature misleads: a bound on it, for once
                 if safe and t == 0.0:
@@ -175,6 +176,7 @@ class Newton:
         d = new - b
         before = norm_value(b, lam)
         fall = norm_value(new, lam) - before - float(g @ d)
+        self.fall = fall
         noise = 1e-14 * (self.loss + before)
         if fall > noise or not d.any():
             return 1.0 if fall <= noise else 0.0
