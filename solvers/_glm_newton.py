@@ -37,6 +37,7 @@ class Newton:
     def __init__(self, problem: GlmProblem) -> None:
         self.problem = problem
         self.columns = Columns(problem)
+        self.all: Work | None = None
         self.rounds = 0
         # accuracy of the models, as a share of the gap; learnt, and kept along a path
         self.share = 0.03
@@ -89,17 +90,18 @@ class Newton:
         inner, stuck = 0.3 * goal, 0
         while gap > goal and self.rounds < max_rounds:
             if size <= 256 and self.problem.rows * size <= 50_000:
-                inside[:] = True
+                grown, w = False, size
+                work = self._whole()
             else:
                 inside[self.b != 0.0] = True
                 inside[self._violators(lam, cum, previous, inside)] = True
+                grown = int(np.count_nonzero(inside)) > w
+                if grown:
+                    work = Work(self.problem, self.columns, np.flatnonzero(inside))
+                    w = work.w
+                elif w == 0:
+                    break
             previous = None
-            grown = int(np.count_nonzero(inside)) > w
-            if grown:
-                work = Work(self.problem, self.columns, np.flatnonzero(inside))
-                w = work.w
-            elif w == 0:
-                break
             target = max(inner, 0.1 * gap) if grown and w < size else inner
             moved = self._descend(work, lam, cum, target, max_rounds)
             self.g = self.problem.pulls(self.R)
@@ -111,6 +113,12 @@ class Newton:
                     break
             best = min(best, gap)
         return gap
+
+    def _whole(self) -> Work:
+        """Return the working set of all columns, of a small problem; it is kept along a path."""
+        if self.all is None:
+            self.all = Work(self.problem, self.columns, np.arange(self.b.size))
+        return self.all
 
     def _violators(self, lam: Array, cum: Array, previous: Array | None, inside: NDArray[np.bool_]) -> Index:
         """Entries outside the working set that the prox of the pull would activate, the strongest first."""
