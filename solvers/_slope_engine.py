@@ -174,6 +174,9 @@ class Engine:
                 self.pursuing = not self.pursuing
                 if self.rounds == before or (stuck > 8 and gap < 1e-11 * self.energy):
                     break
+                if stuck > 16 and self.form == "working_gram":
+                    # what the Gram matrix has lost does not come back
+                    break
             best = min(best, gap)
         return gap
 

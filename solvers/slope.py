@@ -99,15 +99,19 @@ def solve(
     start = None if previous is None else previous * problem.lam
     gap = engine.solve(lam, cum, goal, limit, start)
     b = engine.coef()
+    spent = engine.rounds - before
     if engine.form == "gram":
         gap = float(gaps(problem.design, problem.target, b[:, None], lam[:, None])[0])
-        if gap > goal and engine.rounds < limit:
-            # the differences that the Gram matrix takes are not exact enough here
-            engine = problem.engine(form="working_gram")
-            engine.start_at(b)
-            gap = engine.solve(lam, cum, goal, limit)
-            b = engine.coef()
-    return problem.solution(b, gap, engine.rounds - before)
+    # where the differences that a Gram matrix takes are not exact enough, ever less of it is used
+    for form in {"gram": ("working_gram", "residual"), "working_gram": ("residual",)}.get(engine.form, ()):
+        if gap <= goal or spent >= problem.max_iter:
+            break
+        engine = problem.engine(form=form)
+        engine.start_at(b)
+        gap = engine.solve(lam, cum, goal, problem.max_iter - spent)
+        b = engine.coef()
+        spent += engine.rounds
+    return problem.solution(b, gap, spent)
 
 
 def warn_if_short(solution: Solution, tol: float, what: str = "SLOPE") -> None:

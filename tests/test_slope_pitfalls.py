@@ -394,3 +394,20 @@ def test_ill_conditioned_steps_do_not_climb(solver: str) -> None:
         assert model.converged_
         gap = sorted_l1_dual_gap(X, y, model.coef_, 0.0, 0.1, lam, fit_intercept=False, sample_weight=weights)
         assert gap <= 1.1e-6 * model.null_objective_
+
+
+@pytest.mark.parametrize("solver", ["auto", "gram", "working_gram"])
+def test_rounding_of_gram_matrices_is_made_good(solver: str) -> None:
+    # means of 100 left in, and all of the penalty on the largest coefficient: X'X has lost what decides
+    lam = np.eye(8)[0]
+    for seed in (27, 102, 115):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(8, 8))
+        rng.normal(size=(8, 1))
+        y = X[:, :4].sum(axis=1) + rng.normal(size=8) + 1.0
+        X = X + 100.0
+        model = Slope(lam=lam, alpha=0.01, fit_intercept=False, solver=solver, tol=1e-9).fit(X, y)
+        assert model.converged_
+        gap = sorted_l1_dual_gap(X, y, model.coef_, 0.0, 0.01, lam, fit_intercept=False)
+        # in extended precision, every form is up to 8e-9 P(0) off here: double products with X are no better
+        assert gap <= 1e-8 * model.null_objective_
