@@ -77,7 +77,7 @@ class Recipe:
     rule: str = "min"
     fit_intercept: bool = True
     threshold: float = 1.345
-    tol: float = 1e-6
+    tol: float = 1e-8
     seed: int = 0
 
     def fit(self, X: Any, y: Any) -> Choice:

@@ -177,7 +177,7 @@ def analyse(
     split: float = 0.5,
     na: str = "drop",
     level: float = 0.95,
-    tol: float = 1e-6,
+    tol: float = 1e-8,
     seed: int = 0,
 ) -> Analysis:
     """Regress columns of a table on the others, with all that is needed to defend the result.

@@ -6,6 +6,7 @@ and the other makes the table: its intervals are then those of a model that was 
 
 from __future__ import annotations
 
+import textwrap
 import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -101,7 +102,7 @@ class RelaxedFit(Result):
         errors = "robust" if self.robust else "model-based"
         lines = [
             f"{self.method} of the selected {self.by}, n = {self.n}, {errors} standard errors",
-            f"  {self.statement}",
+            *textwrap.wrap(self.statement, 100, initial_indent="  ", subsequent_indent="  "),
             *(f"  {note}" for note in self.notes[:2]),
         ]
         rows = self.table[self.table["term"] != "(intercept)"]
@@ -349,7 +350,7 @@ def _fit(view: Fitted, Z: Vector, k: int, robust: bool, notes: list[str]) -> Any
             return sm.GLM(y, design, family=family, offset=offset, freq_weights=counts).fit(**cov)
         except (PerfectSeparationError, PerfectSeparationWarning, NotConverged, np.linalg.LinAlgError):
             raise ConvexlawError(
-                f"{_METHODS[view.loss]} of the {Z.shape[1]} selected features has no finite maximum of the "
+                f"{_METHODS[view.loss]} of {Z.shape[1]} selected terms has no finite maximum of the "
                 "likelihood (they separate the classes, or are collinear): only the penalised fit exists; "
                 "use a larger alpha for a refit"
             ) from None
