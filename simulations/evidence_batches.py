@@ -132,37 +132,48 @@ def joint_table(law: str = "rc4") -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row a held-out run: mean absolute error after the warmup of the joint law, of the same law blind
-        to batch sizes, and of the last fitted loss (nats, mean over the seeds), and the errors of the final
-        loss (prediction - seen).
+        One row a held-out run, means over the seeds: mean absolute errors after the warmup (nats) of the
+        joint law, of the same law blind to batch sizes, and of that one on rates times sqrt(batch), which is
+        how far a normalised update in pure noise goes; then their errors of the final loss (prediction -
+        seen).
     """
     import pandas as pd
 
     from convexlaw.solvers.fit_curves import fit_curves
 
-    rows: dict[str, list[tuple[float, ...]]] = {}
+    rows: dict[str, list[list[float]]] = {}
     for seed in (0, 1):
         specs = [s for s in EXPERIMENTS["joint"] if s.options.seed == seed]
-        frame = dense("joint", specs)
         given: dict[str, Any] = {"train": [s.name for s in specs if s.name.startswith("fit")], "split": "val"}
         if law == "rc4":
             given |= {"weight_decay": 0.1, "init_std": specs[0].model.init_std}
-        joint = fit_curves(frame, law, **given)
-        blind = fit_curves(frame.drop(columns="batch_size"), law, **given)
+        frame = dense("joint", specs)
+        blind = frame.drop(columns="batch_size")
+        scaled = blind.assign(lr=frame["lr"] * _gain_of_batch(frame["batch_size"]))
+        fits = [fit_curves(table, law, **given) for table in (frame, blind, scaled)]
         for spec in specs:
             if not spec.name.startswith("test"):
                 continue
             steps, seen = logged("joint", spec, after=60)
-            errors = []
-            for fit, batch in ((joint, prolonged(spec.batches())), (blind, None)):
-                with warnings.catch_warnings():
-                    # batch sizes beyond the fitted ones are part of the test
-                    warnings.simplefilter("ignore", ExtrapolationWarning)
-                    guess = fit.predict(prolonged(spec.lr()), batch, at=steps)
-                errors.append((float(np.abs(guess - seen).mean()), float(guess[-1] - seen[-1])))
+            lr, batch = prolonged(spec.lr()), prolonged(spec.batches())
+            inputs = ((lr, batch), (lr, None), (lr * _gain_of_batch(batch), None))
+            with warnings.catch_warnings():
+                # batch sizes beyond the fitted ones are part of the test
+                warnings.simplefilter("ignore", ExtrapolationWarning)
+                errors = [
+                    fit.predict(*given_to, at=steps) - seen
+                    for fit, given_to in zip(fits, inputs, strict=True)
+                ]
             name = spec.name.removeprefix("test_").removesuffix(f"_seed{seed}")
-            (mae, final), (blind_mae, blind_final) = errors
-            rows.setdefault(name, []).append((mae, blind_mae, final, blind_final))
-    names = ["joint", "blind", "joint_final", "blind_final"]
+            rows.setdefault(name, []).append(
+                [*(float(np.abs(e).mean()) for e in errors), *(float(e[-1]) for e in errors)]
+            )
+    kinds = ("joint", "blind", "sqrt")
+    names = [*kinds, *(f"{kind}_final" for kind in kinds)]
     found = {name: np.mean(values, axis=0) for name, values in rows.items()}
+    found["mean size"] = np.mean(np.abs(list(found.values())), axis=0)
     return pd.DataFrame.from_dict(found, orient="index", columns=names).rename_axis("held out")
+
+
+def _gain_of_batch(batch: Any) -> Any:
+    return np.sqrt(batch / 16)
