@@ -126,7 +126,7 @@ def plot_stability(summary: SlopeSummary, ax: Axes | None = None, *, top: int = 
     place = np.arange(len(table))
     inside = (table["coef"] != 0).to_numpy()
     axes.hlines(place, 0.0, table["frequency"], color=COLORS["muted"], linewidth=1.0)
-    for chosen, face, what in ((inside, COLORS["fit"], "selected"), (~inside, "white", "not selected")):
+    for chosen, face, what in ((inside, COLORS["fit"], "in the model"), (~inside, "white", "not in it")):
         if chosen.any():
             axes.plot(
                 table["frequency"].to_numpy()[chosen],
@@ -134,13 +134,13 @@ def plot_stability(summary: SlopeSummary, ax: Axes | None = None, *, top: int = 
                 "o",
                 color=COLORS["fit"],
                 markerfacecolor=face,
-                label=f"{what} by all rows",
+                label=what,
             )
     _named_rows(axes, labels)
     _grow(axes, len(table), ax is None)
     axes.set_xlim(0.0, 1.04)
     axes.set_xlabel(f"share of {summary.repeats} half-samples")
-    axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, borderaxespad=0.2)
+    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, borderaxespad=0.2)
     return axes
 
 
@@ -257,7 +257,7 @@ def plot_residuals(found: Diagnostics, ax: Axes | None = None, *, names: int = 5
     found : Diagnostics
     ax : matplotlib Axes, optional
     names : int
-        How many of the farthest rows get their number.
+        How many of the rows more than two standard deviations off get their label.
 
     Returns
     -------
@@ -274,7 +274,8 @@ def plot_residuals(found: Diagnostics, ax: Axes | None = None, *, names: int = 5
         axes.scatter(
             mean[:, k], away[:, k], s=size, color=CYCLE[k % len(CYCLE)], alpha=0.5, linewidths=0, label=label
         )
-    worst = np.argsort(-np.abs(away).max(axis=1), kind="stable")[:names]
+    far = np.abs(away).max(axis=1)
+    worst = [i for i in np.argsort(-far, kind="stable")[:names] if far[i] > 2.0]
     for i in worst:
         k = int(np.argmax(np.abs(away[i])))
         axes.annotate(

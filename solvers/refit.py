@@ -92,6 +92,11 @@ class RelaxedFit(Result):
                 " p-values and intervals ignore the choice and look better than they are; split=0.5 gives "
                 "intervals that hold."
             )
+        if not (self.table["term"] != "(intercept)").any():
+            return (
+                f"The {self.n_selection} rows that choose selected no feature: nothing to estimate on "
+                f"the {self.n} others. Fewer rows show less; another split may differ."
+            )
         return (
             f"{self.n_selection} rows chose the features, {self.n} others made the table: the intervals hold "
             "for the best fit with these features. Another split may choose others."

@@ -115,6 +115,13 @@ def test_split_selects_and_estimates_on_different_rows(data: Any) -> None:
     np.testing.assert_array_equal(found.coef, model.relax(split=0.5, rng=3).coef)
 
 
+def test_a_half_that_selects_nothing_says_so(data: Any) -> None:
+    X, y = data
+    found = Slope(alpha=100.0).fit(X, y).relax(split=0.5, rng=0)
+    assert "selected no feature" in found.statement
+    assert found.table["term"].tolist() == ["(intercept)"]
+
+
 def test_losses_agree_with_their_own_likelihood(data: Any) -> None:
     X, y = data
     counts = np.random.default_rng(1).poisson(np.exp(y / 8))
