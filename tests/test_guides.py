@@ -22,7 +22,7 @@ import pytest
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 # without what the gallery writes (sg_*.rst)
-PAGES = sorted([*DOCS.glob("[a-r]*.rst"), *DOCS.glob("guides/*.rst")])
+PAGES = sorted([DOCS.parent / "README.md", *DOCS.glob("[a-r]*.rst"), *DOCS.glob("guides/*.rst")])
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?", re.IGNORECASE)
 
 
@@ -38,7 +38,11 @@ class Block:
 
 def blocks(page: Path) -> list[Block]:
     """List the code blocks of ``page``."""
-    lines = page.read_text(encoding="utf-8").split("\n")
+    text = page.read_text(encoding="utf-8")
+    if page.suffix == ".md":
+        fences = re.finditer(r"^```(\S*)\n(.*?)\n```$", text, re.MULTILINE | re.DOTALL)
+        return [Block(m[1], text.count("\n", 0, m.start()) + 1, m[2], False) for m in fences]
+    lines = text.split("\n")
     found, i = [], 0
     while i < len(lines):
         match = re.match(r"( *)\.\. code-block::\s*(\S*)", lines[i])
