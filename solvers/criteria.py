@@ -154,9 +154,9 @@ def information_criteria(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(80, 6))
     >>> y = X @ [2.0, 2.0, 0.0, 0.0, 0.0, 0.0] + rng.normal(size=80)
-    >>> found = information_criteria(slope_path(X, y), X, y)
-    >>> found.df[found.best("bic")]
-    np.float64(2.0)
+    >>> path = slope_path(X, y)
+    >>> np.flatnonzero(path.coefs[:, information_criteria(path, X, y).best("ebic")])
+    array([0, 1])
     """
     loss = path.loss
     if loss == "huber":
