@@ -67,24 +67,39 @@ def depth_table() -> pd.DataFrame:
 
 
 def depth_same_compute() -> pd.DataFrame:
-    """Growth from 0 blocks under WSD against the whole model trained for as many updates as it has there.
+    """Growth under WSD against the whole model trained from the start with the same compute.
 
     Returns
     -------
     DataFrame
-        One row a tau/T: updates of the whole model, mean final losses of the grown run and of the short run
-        of the whole model (the same compute where embeddings are free), and their difference.
+        One row a source depth and tau/T: mean final loss of the grown run; that of the whole model with the
+        same compute, parameters counted with embeddings and output (``all``), interpolated in the logarithm
+        of the updates between WSD runs of 180 to 900, and the difference with limits; the same difference
+        where embeddings are free (``blocks``).
     """
     import pandas as pd
 
     final = finals("depth")
+    lengths = [*(round((1 - share) * DEPTH_STEPS) for share in reversed(_SHARES)), DEPTH_STEPS]
+    short = np.array([seeds(final, f"wsd_whole_{n}") for n in lengths[:-1]] + [seeds(final, "wsd_whole")])
     rows = []
-    for share in _SHARES:
-        fewer = round((1 - share) * DEPTH_STEPS)
-        grown, short = seeds(final, f"wsd_from0_at{share:g}"), seeds(final, f"wsd_whole_{fewer}")
-        rows.append((share, fewer, grown.mean(), short.mean(), *interval(grown - short), grown.size))
-    names = ["tau/T", "updates", "grown", "short", "difference", "low", "high", "n"]
-    return pd.DataFrame(rows, columns=names).set_index("tau/T")
+    for start in (0, 1):
+        for share in _SHARES:
+            name = f"wsd_from{start}_at{share:g}"
+            spec = spec_of("depth", f"{name}_seed0")
+            grown = seeds(final, name)
+            ratios = (
+                depth.compute_ratio(share, *_parameters(spec)),
+                depth.compute_ratio(share, start, spec.model.depth),
+            )
+            whole, bare = (
+                np.array([np.interp(np.log(r * DEPTH_STEPS), np.log(lengths), losses) for losses in short.T])
+                for r in ratios
+            )
+            difference = interval(grown - whole)
+            rows.append((start, share, grown.mean(), whole.mean(), *difference, (grown - bare).mean()))
+    names = ["from", "tau/T", "grown", "whole", "difference", "low", "high", "blocks"]
+    return pd.DataFrame(rows, columns=names).set_index(["from", "tau/T"])
 
 
 def mixing_table() -> pd.DataFrame:
