@@ -36,6 +36,8 @@ def words(folder: Path, out: Path, dtype: str) -> list[str]:
         f"train --schedule wsd:steps={STEPS},peak=1e-2,decay=0.4,warmup=4 --width 16 --depth 2 --heads 2 "
         f"--context 8 --eval-every 5 --eval-sequences 9 --dtype {dtype}"
     )
+    if dtype == "float64":  # blocks that all processes must draw alike
+        line += " --grow-at 7 --grow-from 1"
     return [*line.split(), "--batch-schedule", str(sizes), "--corpus", str(folder), "--out", str(out)]
 
 
