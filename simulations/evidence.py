@@ -87,9 +87,11 @@ def _gain() -> tuple[RunSpec, ...]:
             model=_SMALL,
             options=_options(seed=seed),
         )
-        for seed in _SEEDS
+        for seed in range(5)
         for peak in ("4e-3", "8e-3", "1.6e-2") + (("2e-3", "3.2e-2") if seed == 0 else ())
         for shape, text in SHAPES.items()
+        # two more seeds for the shape that surprised
+        if seed in _SEEDS or shape.startswith("WSD")
         for label, batch in batches.items()
     )
 
