@@ -36,7 +36,10 @@ def show_table(frame: pd.DataFrame, title: str = "", digits: int = 4) -> None:
     for row in frame.itertuples(index=False):
         table.add_row(*(format_number(v, digits) for v in row))
     console = Console(width=None if sys.stdout.isatty() else 200, highlight=False, soft_wrap=False)
-    console.print(table)
+    with console.capture() as shown:
+        console.print(table)
+    # rich fills every line with blanks
+    typer.echo("\n".join(line.rstrip() for line in shown.get().splitlines()))
 
 
 def show_lines(lines: Iterable[str], title: str = "") -> None:
