@@ -45,8 +45,8 @@ def test_bh_on_gaussian_columns_is_not_held_and_the_correction_helps() -> None:
 
 
 @pytest.mark.slow
-def test_the_table_of_the_docstring() -> None:
-    table = fdr_table(repeats=200, rng=5)
+def test_the_default_table() -> None:
+    table = fdr_table(repeats=60, rng=5)
     by = {(r.design, r.n, r.sequence, r.noise, r.signals): r for r in table.rows}
     for (design, _, sequence, noise, _), rates in by.items():
         if design == "orthogonal" and noise == "known":
