@@ -220,9 +220,9 @@ def fdr_table(
     Gaussian n = p, gauss.   .099  .116  .157    .110  .084  .078
     =======================  ==================  ==================
 
-    So "bh" is not controlled on Gaussian columns, nor "gaussian" at n = p with 50 signals and known noise. With
-    many signals the estimated noise is too large where nothing is left to estimate it from, and power falls
-    (from .80 to .10 for "gaussian" weights on 500 orthogonal columns and rows with 50 signals).
+    So "bh" is not controlled on Gaussian columns, nor "gaussian" at n = p with 50 signals and known noise.
+    Where hardly a row is left to estimate the noise from it comes out too large, and power falls (from .80 to
+    .10 for "gaussian" weights, 500 orthogonal columns and 50 signals).
 
     Parameters
     ----------
