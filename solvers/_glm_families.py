@@ -49,7 +49,7 @@ class Family:
     def __init__(self, name: str, threshold: float = 1.0) -> None:
         self.name, self.kind, self.threshold = name, _KINDS[name], float(threshold)
         self.m = 1
-        self.invariant = False
+        self.invariant = self.reference = False
 
     def check(self, Y: Array) -> None:
         """Refuse a response outside the loss's domain, or one without a finite optimum of the intercept.
@@ -91,11 +91,9 @@ class Family:
 
     def model(self, Y: Array, eta: Array, h: Array, weights: Array, *, safe: bool) -> Array:
         """Curvatures for a quadratic model that is not singular; ``safe``: one that bounds the loss."""
-        if self.name == "huber":
-            r = np.abs(Y - eta)
-            bound = weights[:, None] * self.threshold / np.maximum(r, self.threshold)
-            return bound if safe else np.maximum(h, 1e-3 * bound)
-        return np.maximum(h, 1e-6 * float(h.mean()))
+        out = np.empty(h.shape)
+        kernels.model(self.kind, Y, eta, h, weights, self.threshold, safe, out)
+        return out
 
     def curvature(self, h: Array, k: int, other: int, weights: Array) -> Array | None:
         """Second derivatives in columns k and other, weighted, shape (n,); None where they vanish."""
@@ -103,7 +101,7 @@ class Family:
 
     def energy(self, h: Array, R: Array, weights: Array) -> float:
         """Squared length of the residuals in units of the model: of u in :meth:`factor`."""
-        return float((R**2 / h).sum())
+        return float(kernels.residual_energy(self.kind, h, R, weights, self.reference))
 
     def factor(self, h: Array, R: Array, weights: Array) -> tuple[Array, Array]:
         """Roots S (n, k, m) of the second derivatives, S'S per row, and u (n, k) with S'u = R."""
@@ -140,6 +138,10 @@ class Responses(Family):
         """Second derivatives in columns k and other."""
         return weights if k == other else None
 
+    def energy(self, h: Array, R: Array, weights: Array) -> float:
+        """Squared length of the residuals in units of the model."""
+        return float((R**2 / h).sum())
+
     def factor(self, h: Array, R: Array, weights: Array) -> tuple[Array, Array]:
         """Roots of the second derivatives."""
         root = np.sqrt(weights)
@@ -154,7 +156,7 @@ class Multinomial(Family):
     """Multinomial deviance of m columns: one a class, or all but the last class (``reference``)."""
 
     def __init__(self, n_classes: int, *, reference: bool = False) -> None:
-        self.name, self.threshold = "multinomial", 1.0
+        self.name, self.kind, self.threshold = "multinomial", kernels.MULTINOMIAL, 1.0
         self.reference, self.invariant = reference, not reference
         self.m = n_classes - reference
 
@@ -174,50 +176,15 @@ class Multinomial(Family):
 
         Without a reference class only differences of the intercepts matter.
         """
-        value, R, P = self._terms(Y, eta, weights)
-        for _ in range(100 if free else 0):
-            slope = R.sum(axis=0)
-            if (np.abs(slope) <= 1e-15 * np.abs(R).sum(axis=0)).all():
-                break
-            W = weights[:, None] * P
-            M = np.diag(W.sum(axis=0)) - W.T @ P
-            trace = max(float(M.trace()), 1e-300)
-            if self.invariant:
-                M += trace / self.m**2
-            step = np.linalg.solve(M + 1e-14 * trace * np.eye(self.m), slope)
-            step /= max(1.0, float(np.abs(step).max()) / 5.0)
-            t = 1.0
-            while True:
-                new, R_new, P_new = self._terms(Y, eta + t * step, weights)
-                if new <= value + 1e-14 * abs(value) or t < 1e-10:
-                    break
-                t *= 0.5
-            done = new >= value - 1e-15 * abs(value) and float(np.abs(step).max()) < 1e-12
-            eta = eta + t * step
-            value, R, P = new, R_new, P_new
-            if done:
-                break
-        return eta, value, R, P
-
-    def _terms(self, Y: Array, eta: Array, weights: Array) -> tuple[float, Array, Array]:
-        P, R = np.empty(Y.shape), np.empty(Y.shape)
-        value = kernels.softmax_terms(Y, np.ascontiguousarray(eta), weights, self.reference, P, R)
-        return float(value), R, P
-
-    def model(self, Y: Array, eta: Array, h: Array, weights: Array, *, safe: bool) -> Array:
-        """Probabilities, away from 0 and 1."""
-        return np.clip(h, 1e-6, 1.0 - 1e-6)
+        eta, R, P = np.array(eta, order="C"), np.empty(Y.shape), np.empty(Y.shape)
+        value = kernels.softmax_settle(Y, eta, weights, self.reference, free, R, P)
+        return eta, float(value), R, P
 
     def curvature(self, h: Array, k: int, other: int, weights: Array) -> Array | None:
         """Second derivatives in columns k and other, from the probabilities h."""
         if k == other:
             return weights * h[:, k] * (1.0 - h[:, k])
         return -weights * h[:, k] * h[:, other]
-
-    def energy(self, h: Array, R: Array, weights: Array) -> float:
-        """Squared length of the residuals in units of the model."""
-        u = self.factor(h, R, weights)[1]
-        return float((u**2).sum())
 
     def factor(self, h: Array, R: Array, weights: Array) -> tuple[Array, Array]:
         """Roots of the second derivatives: diag(sqrt p) (I - 1 p'), whose square is diag(p) - p p'."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-QUADRATIC, LOGISTIC, POISSON, HUBER = range(4)
+QUADRATIC, LOGISTIC, POISSON, HUBER, MULTINOMIAL = range(5)
 
 
 @njit(cache=True, nogil=True)
@@ -207,4 +207,146 @@ def softmax_divergence(Y: Floats, eta: Floats, weights: Floats, reference: bool,
             mu = math.exp(-log_mass)
             f += _relative_entropy(rest * (left - mu), mu, -log_mass)
         total += weights[i] * max(f, 0.0)
+    return total
+
+
+@njit(cache=True, nogil=True)
+def cholesky(A: Floats, m: int, floor: float) -> bool:
+    """Factor A = F'F in place, F in the upper triangle; False where a pivot is not positive.
+
+    Pivots are at least ``floor`` times the trace.
+    """
+    least = 0.0
+    for k in range(m):
+        least += floor * A[k, k]
+    for k in range(m):
+        pivot = max(A[k, k], least)
+        if not pivot > 0.0:
+            return False
+        pivot = math.sqrt(pivot)
+        A[k, k] = pivot
+        for j in range(k + 1, m):
+            A[k, j] /= pivot
+        for i in range(k + 1, m):
+            f = A[k, i]
+            for j in range(i, m):
+                A[i, j] -= f * A[k, j]
+    return True
+
+
+@njit(cache=True, nogil=True)
+def cholesky_solve(F: Floats, m: int, x: Floats) -> None:
+    """Solve F'F x = x in place."""
+    for k in range(m):
+        x[k] /= F[k, k]
+        for j in range(k + 1, m):
+            x[j] -= F[k, j] * x[k]
+    for k in range(m - 1, -1, -1):
+        for j in range(k + 1, m):
+            x[k] -= F[k, j] * x[j]
+        x[k] /= F[k, k]
+
+
+@njit(cache=True, nogil=True)
+def softmax_settle(
+    Y: Floats, eta: Floats, weights: Floats, reference: bool, free: bool, R: Floats, P: Floats
+) -> float:
+    """Add the best intercepts to eta, by damped Newton steps where they are free; the loss there.
+
+    Fills weighted residuals and probabilities. Without a reference class only differences of the intercepts
+    matter.
+    """
+    n, m = Y.shape
+    value = softmax_terms(Y, eta, weights, reference, P, R)
+    M = np.empty((m, m))
+    step, moved = np.empty(m), np.empty(m)
+    new = np.empty_like(eta)
+    for _ in range(100 if free else 0):
+        settled = True
+        for k in range(m):
+            step[k], size = 0.0, 0.0
+            for i in range(n):
+                step[k] += R[i, k]
+                size += abs(R[i, k])
+            settled = settled and abs(step[k]) <= 1e-15 * size
+        if settled:
+            break
+        M[:] = 0.0
+        for i in range(n):
+            for k in range(m):
+                f = weights[i] * P[i, k]
+                M[k, k] += f
+                for j in range(k + 1):
+                    M[k, j] -= f * P[i, j]
+        trace = 0.0
+        for k in range(m):
+            trace += M[k, k]
+            for j in range(k):
+                M[j, k] = M[k, j]
+        trace = max(trace, 1e-300)
+        if not reference:
+            M += trace / m**2
+        for k in range(m):
+            M[k, k] += 1e-14 * trace
+        cholesky(M, m, 1e-15)
+        cholesky_solve(M, m, step)
+        longest = np.abs(step).max()
+        step /= max(1.0, longest / 5.0)
+        t = 1.0
+        while True:
+            for k in range(m):
+                moved[k] = t * step[k]
+            for i in range(n):
+                for k in range(m):
+                    new[i, k] = eta[i, k] + moved[k]
+            after = softmax_terms(Y, new, weights, reference, P, R)
+            if after <= value + 1e-14 * abs(value) or t < 1e-10:
+                break
+            t *= 0.5
+        done = after >= value - 1e-15 * abs(value) and longest < 1e-12
+        eta[:] = new
+        value = after
+        if done:
+            break
+    return value
+
+
+@njit(cache=True, nogil=True)
+def model(
+    kind: int, Y: Floats, eta: Floats, h: Floats, weights: Floats, size: float, safe: bool, out: Floats
+) -> None:
+    """Curvatures for a quadratic model that is not singular; ``safe``: one that bounds the loss."""
+    n, m = h.shape
+    if kind == MULTINOMIAL:
+        for i in range(n):
+            for k in range(m):
+                out[i, k] = min(max(h[i, k], 1e-6), 1.0 - 1e-6)
+        return
+    least = 1e-6 * h.mean()
+    for i in range(n):
+        if kind == HUBER:
+            bound = weights[i] * size / max(abs(Y[i, 0] - eta[i, 0]), size)
+            out[i, 0] = bound if safe else max(h[i, 0], 1e-3 * bound)
+        else:
+            out[i, 0] = max(h[i, 0], least)
+
+
+@njit(cache=True, nogil=True)
+def residual_energy(kind: int, h: Floats, R: Floats, weights: Floats, reference: bool) -> float:
+    """Squared length of weighted residuals in units of a model with curvatures h."""
+    n, m = h.shape
+    total = 0.0
+    for i in range(n):
+        if kind != MULTINOMIAL:
+            for k in range(m):
+                total += R[i, k] ** 2 / h[i, k]
+            continue
+        rest, left, here = 1.0, 0.0, 0.0
+        for k in range(m):
+            here += R[i, k] ** 2 / max(h[i, k], 1e-12)
+            rest -= h[i, k]
+            left -= R[i, k]
+        if reference:
+            here += left**2 / max(rest, 1e-12)
+        total += here / weights[i]
     return total

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from convexlaw.solvers._glm_families import Responses
 from convexlaw.solvers._glm_model import Columns, Work
+from convexlaw.solvers._glm_small_kernels import solve_small
+from convexlaw.solvers._slope_forms import partition
 from convexlaw.theory._sorted_l1_kernels import dual_norm, norm_value, survivors
 
 if TYPE_CHECKING:
@@ -38,13 +41,18 @@ class Newton:
         self.problem = problem
         self.columns = Columns(problem)
         self.all: Work | None = None
+        self.table: Array | None = None
         self.rounds = 0
         # accuracy of the models, as a share of the gap; learnt, and kept along a path
         self.share = 0.03
         self.fall = 0.0
         self.b: Array = np.zeros(problem.p * problem.m)
         self.g: Array = problem.pull
-        self.eta, self.loss, self.R, self.h = problem.settle(problem.base)
+        self.eta, self.loss = problem.base, problem.null
+        self.R, self.h = problem.residuals, problem.curvatures
+        size = self.b.size
+        self.small = size <= 256 and problem.rows * size <= 50_000
+        self.compiled = self.small and not isinstance(problem.family, Responses)
 
     def start_at(self, b: Array) -> None:
         """Warm start from coefficients on the seen columns, shape (p m,)."""
@@ -55,7 +63,7 @@ class Newton:
     @property
     def clusters(self) -> int:
         """Number of distinct nonzero magnitudes."""
-        return int(np.unique(np.abs(self.b[self.b != 0.0])).size)
+        return int(partition(self.b).m)
 
     def gap(self, b: Array, g: Array, lam: Array, goal: float) -> float:
         """Duality gap of coefficients b with pull g on their columns; above ``goal``, a lower bound of it."""
@@ -84,12 +92,18 @@ class Newton:
             Penalty of the current coefficients, for the strong rule.
         """
         size = lam.size
+        if self.compiled:
+            gap = self._at_once(lam, cum, goal, max_rounds)
+            if gap <= goal:
+                return gap
+            # what the compiled steps cannot do is left to the engine, also at the next penalties
+            self.compiled = False
         gap = best = self.gap(self.b, self.g, lam, goal)
         inside = np.zeros(size, dtype=bool)
         w = 0
         inner, stuck = 0.3 * goal, 0
         while gap > goal and self.rounds < max_rounds:
-            if size <= 256 and self.problem.rows * size <= 50_000:
+            if self.small:
                 grown, w = False, size
                 work = self._whole()
             else:
@@ -113,6 +127,37 @@ class Newton:
                     break
             best = min(best, gap)
         return gap
+
+    def _at_once(self, lam: Array, cum: Array, goal: float, max_rounds: int) -> float:
+        """Compiled Newton steps over all columns; returns the gap reached."""
+        problem, family = self.problem, self.problem.family
+        if self.table is None:
+            # the arrays of the problem stay as they are
+            self.table = problem.columns(np.arange(problem.p))
+            self.eta, self.R, self.h, self.g = (v.copy() for v in (self.eta, self.R, self.h, self.g))
+        state = np.array([self.loss, self.share, 0.0])
+        gap = solve_small(
+            family.kind,
+            problem.Y,
+            problem.weights,
+            family.threshold,
+            problem.fit_intercept,
+            family.reference,
+            self.table,
+            lam,
+            cum,
+            0.9 * goal,
+            max_rounds - self.rounds,
+            self.b,
+            self.eta,
+            self.R,
+            self.h,
+            self.g,
+            state,
+        )
+        self.loss, self.share = float(state[0]), float(state[1])
+        self.rounds += int(state[2])
+        return float(gap)
 
     def _whole(self) -> Work:
         """Return the working set of all columns, of a small problem; it is kept along a path."""

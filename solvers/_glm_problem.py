@@ -105,8 +105,8 @@ class GlmProblem:
         self.rows = counts.size
         self.total = float(counts.sum())
         self.family.check(Y)
-        self.Y = np.ascontiguousarray(Y)
-        self.offset: Array = np.ascontiguousarray(np.broadcast_to(known[:, None], Y.shape))
+        self.Y = np.require(Y, requirements=["C", "W"])
+        self.offset: Array = np.array(np.broadcast_to(known[:, None], Y.shape), order="C")
         self.weights = counts / counts.sum()
         self.fit_intercept = bool(fit_intercept)
         self._penalise(lam, lambda_type, q, theta1, theta2)
@@ -117,8 +117,8 @@ class GlmProblem:
                 X, np.ones(self.rows), intercept=self.fit_intercept, center=center, scale=scale, tol=tol
             )
             self.X = X
-            self.base, self.null, R, _ = self.settle(self.offset)
-            self.pull = self.pulls(R)
+            self.base, self.null, self.residuals, self.curvatures = self.settle(self.offset)
+            self.pull = self.pulls(self.residuals)
         if not self.null < _LARGEST or not np.abs(self.Y).max() < _LARGEST:
             raise ConvexlawError(
                 f"the loss of the zero coefficients is {self.null:g} (y up to {np.abs(self.Y).max():.3g}, "
@@ -208,15 +208,14 @@ class GlmProblem:
 
     def original(self, b: Array, eta: Array) -> tuple[Array, Array]:
         """Coefficients (p, m) on the given X and intercepts (m,), from seen ones and their predictor."""
-        B = np.stack([self.design.original(part) for part in b.reshape(self.m, self.p)], axis=1)
+        parts = [self.design.original(part) for part in b.reshape(self.m, self.p)]
+        B = np.stack(parts, axis=1) if self.m > 1 else parts[0][:, None]
         shift = self.design.shift
         moved = np.zeros(self.m) if shift is None else shift @ B
         if not self.fit_intercept:
             return B, -moved
-        product = np.stack(
-            [self.design.product(np.ascontiguousarray(part)) for part in b.reshape(self.m, self.p)], axis=1
-        )
-        constants = (eta - self.offset - product).mean(axis=0) - moved
+        # the seen columns have mean zero over the rows
+        constants = (eta - self.offset).sum(axis=0) / self.rows - moved
         if self.family.invariant:
             # the loss does not see a common intercept: none
             constants -= constants.mean()
