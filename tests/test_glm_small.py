@@ -1,4 +1,4 @@
-"""Small dense problems: compiled Newton steps against the engine of larger ones, and against the definition."""
+"""Small dense problems: compiled Newton steps against the engine of larger ones and the definition."""
 
 from __future__ import annotations
 
