@@ -174,8 +174,8 @@ class Engine:
                 self.pursuing = not self.pursuing
                 if self.rounds == before or (stuck > 8 and gap < 1e-11 * self.energy):
                     break
-                if stuck > 16 and self.form == "working_gram":
-                    # what the Gram matrix has lost does not come back
+                if stuck > 16 and self.form != "residual":
+                    # what sums and products of columns have lost does not come back
                     break
             best = min(best, gap)
         return gap
@@ -189,7 +189,9 @@ class Engine:
         along a path: the cheaper one so far is taken, the other is tried now and then, at limited cost.
         """
         if self._giant():
-            if not forms.pursue(self, lam, cum, target, max_rounds, settled=settled):
+            steady = forms.pursue(self, lam, cum, target, max_rounds, settled=settled)
+            # X itself holds no columns for the kernel of coordinate descent
+            if not steady and not isinstance(self.store, WholeStore):
                 forms.sweeps(self, lam, cum, target, max_rounds)
             return
         if not near or self.part.m > forms.MAX_NEWTON:

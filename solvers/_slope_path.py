@@ -11,7 +11,7 @@ from convexlaw._progress import progress_bar
 from convexlaw.errors import ConvexlawError
 from convexlaw.solvers._slope_certify import gaps
 from convexlaw.solvers._slope_problem import Problem, Solution
-from convexlaw.solvers.slope import solve
+from convexlaw.solvers.slope import made_good, solve
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -85,16 +85,17 @@ def solve_path(problem: Problem, alphas: Vector) -> Iterator[tuple[Solution, Vec
             yield solution, b, engine
             continue
         before = engine.rounds
-        gap = engine.solve(
-            alpha * lam,
-            alpha * problem.cum,
-            goal,
-            before + problem.max_iter,
-            max(previous, alpha) * lam if np.isfinite(previous) else None,
-        )
+        penalty, cum = alpha * lam, alpha * problem.cum
+        start = max(previous, alpha) * lam if np.isfinite(previous) else None
+        gap = engine.solve(penalty, cum, goal, before + problem.max_iter, start)
         previous = float(alpha)
         b = engine.coef()
-        yield problem.solution(b, gap, engine.rounds - before, clusters=engine.part.m), b, engine
+        spent = engine.rounds - before
+        if engine.form != "gram":
+            # a Gram matrix of all columns is checked at the end, for all alphas at once; what stopped
+            # another form would stop it at the smaller alphas too, so the exacter one stays
+            engine, b, gap, spent = made_good(problem, engine, penalty, cum, b, gap, spent)
+        yield problem.solution(b, gap, spent, clusters=engine.part.m), b, engine
 
 
 def early_end(

@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 
     Vector = NDArray[np.float64]
 
-__all__ = ["check_alpha", "solve", "sorted_l1_dual_gap", "warn_if_short"]
+__all__ = ["check_alpha", "made_good", "solve", "sorted_l1_dual_gap", "warn_if_short"]
+
+# what takes the differences of large numbers that a form does not get right
+_EXACTER = {"gram": ("working_gram", "residual"), "working_gram": ("residual",), "columns": ("residual",)}
 
 
 def check_alpha(alpha: Any) -> float:
@@ -99,11 +102,34 @@ def solve(
     start = None if previous is None else previous * problem.lam
     gap = engine.solve(lam, cum, goal, limit, start)
     b = engine.coef()
-    spent = engine.rounds - before
     if engine.form == "gram":
         gap = float(gaps(problem.design, problem.target, b[:, None], lam[:, None])[0])
-    # where the differences that a Gram matrix takes are not exact enough, ever less of it is used
-    for form in {"gram": ("working_gram", "residual"), "working_gram": ("residual",)}.get(engine.form, ()):
+    _, b, gap, spent = made_good(problem, engine, lam, cum, b, gap, engine.rounds - before)
+    return problem.solution(b, gap, spent)
+
+
+def made_good(
+    problem: Problem, engine: Engine, lam: Vector, cum: Vector, b: Vector, gap: float, spent: int
+) -> tuple[Engine, Vector, float, int]:
+    """Continue with ever less use of a Gram matrix where rounding has stopped a form above the tolerance.
+
+    Parameters
+    ----------
+    problem : Problem
+    engine : Engine
+        What has solved so far.
+    lam, cum : ndarray, shapes (p,) and (p + 1,)
+        Penalty by rank and its cumulative sum from 0.
+    b : ndarray, shape (p,)
+        Coefficients on the seen columns, with the duality gap ``gap`` after ``spent`` iterations.
+
+    Returns
+    -------
+    engine, b, gap, spent
+        As given where the tolerance is met or no iterations are left.
+    """
+    goal = problem.tol * problem.null
+    for form in _EXACTER.get(engine.form, ()):
         if gap <= goal or spent >= problem.max_iter:
             break
         engine = problem.engine(form=form)
@@ -111,7 +137,7 @@ def solve(
         gap = engine.solve(lam, cum, goal, problem.max_iter - spent)
         b = engine.coef()
         spent += engine.rounds
-    return problem.solution(b, gap, spent)
+    return engine, b, gap, spent
 
 
 def warn_if_short(solution: Solution, tol: float, what: str = "SLOPE") -> None:

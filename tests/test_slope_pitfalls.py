@@ -13,6 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 from convexlaw import ConvergenceWarning, Slope, TwoLevelSlope, slope_path, sorted_l1_dual_gap
+from convexlaw.solvers import _slope_forms as forms
 from convexlaw.solvers import _slope_kernels as kernels
 from convexlaw.solvers._slope_problem import Problem
 from convexlaw.solvers._slope_split_kernels import split
@@ -411,3 +412,33 @@ def test_rounding_of_gram_matrices_is_made_good(solver: str) -> None:
         gap = sorted_l1_dual_gap(X, y, model.coef_, 0.0, 0.01, lam, fit_intercept=False)
         # in extended precision, every form is up to 8e-9 P(0) off here: double products with X are no better
         assert gap <= 1e-8 * model.null_objective_
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.8])
+def test_failed_steps_on_X_itself_leave_it_to_the_residual(
+    rho: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # coordinate descent once read columns that the form "columns" does not hold
+    X, y = make(16, 40, 60, rho)
+    exact = Slope(alpha=0.05, tol=1e-10).fit(X, y)
+    monkeypatch.setattr(forms, "pursue", lambda *args, **kwargs: False)
+    model = Slope(alpha=0.05, tol=1e-10, solver="columns").fit(X, y)
+    assert model.converged_
+    np.testing.assert_allclose(model.coef_, exact.coef_, atol=1e-4)
+    path = slope_path(X, y, alphas=[0.2, 0.05], tol=1e-10, solver="columns")
+    assert path.converged.all()
+    np.testing.assert_allclose(path.coefs[:, 1], exact.coef_, atol=1e-4)
+
+
+@pytest.mark.parametrize("solver", ["auto", "working_gram"])
+def test_rounding_is_made_good_along_a_path(solver: str) -> None:
+    # the same means of 100 and lam = (1, 0, ...) as above, reached by warm starts
+    lam = np.eye(8)[0]
+    for seed in (27, 102, 115):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(8, 8))
+        rng.normal(size=(8, 1))
+        y = X[:, :4].sum(axis=1) + rng.normal(size=8) + 1.0
+        X = X + 100.0
+        path = slope_path(X, y, lam=lam, alphas=[0.02, 0.01], fit_intercept=False, solver=solver, tol=1e-9)
+        assert path.converged.all()
