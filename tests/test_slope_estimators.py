@@ -161,7 +161,7 @@ def test_the_objective_opens_every_docstring() -> None:
 
 
 def test_other_losses_are_refused(data: Any) -> None:
-    with pytest.raises(ConvexlawError, match="loss = 'logistic'.*SlopeClassifier"):
+    with pytest.raises(ConvexlawError, match=r"loss = 'logistic'.*SlopeClassifier"):
         Slope(loss="logistic").fit(*data)
 
 
