@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.linalg.blas import dgemm
 
 from convexlaw.solvers._slope_design import Design
 from convexlaw.solvers._slope_engine import Engine
@@ -26,8 +28,11 @@ if TYPE_CHECKING:
 
 # a Gram matrix beyond this is slower than the table, whatever the number of rows
 _MAX_GRAM = 4000
-# entries of a dense copy of sparse columns
+# entries of a dense copy of sparse columns; a very sparse X has its copies no larger than the second
 _MAX_DENSE = 4_000_000
+_FEW = 200_000
+# share of entries from which on products of dense columns are faster than those of sparse ones
+_SPARSE = 0.1
 
 
 class Table(Design):
@@ -106,54 +111,57 @@ class Work:
         self.problem = problem
         self.w = index.size
         p, rows, m = problem.p, problem.rows, problem.m
-        self.thin = problem.design.sparse and m == 1 and rows * self.w > _MAX_DENSE and not whole
-        self.gram = not self.thin and self.w <= min(max(400, 2 * rows * m), _MAX_GRAM)
+        sparse = problem.design.sparse and not whole
+        self.thin = sparse and m == 1 and rows * self.w > _MAX_DENSE
+        self.sparse = self.thin or (sparse and rows * self.w > _FEW and problem.X.nnz < _SPARSE * rows * p)
+        limit = min(max(400, 2 * rows * m), _MAX_GRAM)
+        self.gram = not self.thin and (self.sparse or self.w <= limit)
         self.engine: Engine | None = None
         self.spent = 0
-        at = index % p if self.thin else columns.rows_of(index % p)
+        at = index % p if self.sparse else columns.rows_of(index % p)
         order = np.lexsort((at, index // p))
         self.index, at = index[order], at[order]
         self.features = self.index % p
         ends = np.searchsorted(self.index // p, np.arange(m + 1))
-        self.blocks = [np.arange(ends[k], ends[k + 1]) for k in range(m)]
-        if self.thin:
-            self.X = problem.X[:, self.features].tocsc()
+        self.blocks = [slice(int(ends[k]), int(ends[k + 1])) for k in range(m)]
+        self.sizes = np.diff(ends)
+        if self.sparse:
+            self.parts = [self._design(block) for block in self.blocks]
         else:
             table = columns.table
             self.U = [table[_slice(at[ends[k] : ends[k + 1]])] for k in range(m)]
 
     def pull(self, R: Array) -> Array:
         """Correlations of the columns with weighted residuals (n, m)."""
-        if self.thin:
-            return self._design(None).pull(R[:, 0])
         g = np.empty(self.w)
         for k, block in enumerate(self.blocks):
-            g[block] = self.U[k] @ R[:, k]
+            g[block] = self.parts[k].pull(R[:, k]) if self.sparse else self.U[k] @ R[:, k]
         return g
 
     def product(self, d: Array) -> Array:
         """Change of the predictor (n, m) by a change of the coefficients, without intercepts."""
-        if self.thin:
-            return self._design(None).product(d)[:, None]
         out = np.zeros((self.problem.rows, self.problem.m))
         for k, block in enumerate(self.blocks):
             part = d[block]
             moving = np.flatnonzero(part)
-            if 4 * moving.size < part.size:
+            if self.sparse:
+                out[:, k] = self.parts[k].product(part)
+            elif 4 * moving.size < part.size:
                 out[:, k] = part[moving] @ self.U[k][moving]
             else:
                 out[:, k] = part @ self.U[k]
         return out
 
-    def _design(self, h: Array | None) -> Design:
-        """Sparse columns with curvatures; without any, centred and scaled as the problem's design."""
-        base = self.problem.design
-        pick = None if base.shift is None else base.shift[self.features]
-        scale = None if base.scale is None else base.scale[self.features]
+    def _design(self, block: slice, h: Array | None = None) -> Design:
+        """Sparse columns as the problem's design sees them; with curvatures h, less their weighted mean."""
+        base, features = self.problem.design, self.features[block]
+        center = None if base.shift is None else base.shift[features]
+        scale = None if base.scale is None else base.scale[features]
         free = self.problem.fit_intercept and h is not None
-        weights = np.ones(self.problem.rows) if h is None else h[:, 0]
-        design = Design(self.X, weights, intercept=free, center=None if free else pick, scale=scale)
-        design.flat = np.flatnonzero(np.isin(self.features, base.flat))
+        X = self.problem.X[:, features].tocsc() if h is None else self.parts[0].X
+        weights = np.ones(self.problem.rows) if h is None else h
+        design = Design(X, weights, intercept=free, center=None if free else center, scale=scale)
+        design.flat = np.flatnonzero(np.isin(features, base.flat))
         return design
 
     def solve(
@@ -187,7 +195,7 @@ class Work:
         return engine.coef()
 
     def _thin_engine(self, b: Array, h: Array, R: Array) -> Engine:
-        design = self._design(h)
+        design = self._design(self.blocks[0], h[:, 0])
         engine = Engine(design, design.product(b) + R[:, 0] / design.root, form="residual")
         engine.start_at(b)
         return engine
@@ -201,29 +209,55 @@ class Work:
         for k in range(m):
             for other in range(k + 1):
                 curvature = family.curvature(h, k, other, weights)
-                if curvature is None or not (self.blocks[k].size or self.blocks[other].size):
-                    if curvature is not None:
-                        M[k, other] = M[other, k] = curvature.sum()
+                if curvature is None:
                     continue
+                M[k, other] = M[other, k] = curvature.sum()
+                here, there = self.blocks[k], self.blocks[other]
+                if not (self.sizes[k] or self.sizes[other]):
+                    continue
+                cross = self._sparse_cross if self.sparse else self._cross
+                block, C[here, other], C[there, k] = cross(k, other, curvature)
                 if m == 1:
-                    # a product with its own transpose takes half the time
-                    root = np.sqrt(curvature)
-                    weighted = self.U[0] * root
-                    G = weighted @ weighted.T
-                    weighted *= root
+                    G = block
                 else:
-                    weighted = self.U[k] * curvature
-                    block = weighted @ self.U[other].T
-                    G[np.ix_(self.blocks[k], self.blocks[other])] = block
-                    G[np.ix_(self.blocks[other], self.blocks[k])] = block.T
-                if free:
-                    C[self.blocks[k], other] = weighted.sum(axis=1)
-                    C[self.blocks[other], k] = self.U[other] @ curvature
-                    M[k, other] = M[other, k] = curvature.sum()
-        self.C, self.inverse = C, _inverse(M) if free else np.zeros((m, m))
+                    G[here, there] = block
+                    G[there, here] = block.T
         if free:
-            G -= C @ (self.inverse @ C.T)
+            # in place: G may be large
+            G = dgemm(-1.0, C.T, (C @ _inverse(M)).T, 1.0, G.T, trans_a=1, overwrite_c=1).T
         return G
+
+    def _cross(self, k: int, other: int, curvature: Array) -> tuple[Array, Array, Array]:
+        """Weighted products of the columns of two blocks, and of each of them with ones."""
+        if k == other:
+            # a product with its own transpose takes half the time
+            root = np.sqrt(curvature)
+            weighted = self.U[k] * root
+            sums = weighted @ root
+            return weighted @ weighted.T, sums, sums
+        weighted = self.U[k] * curvature
+        return weighted @ self.U[other].T, weighted.sum(axis=1), self.U[other] @ curvature
+
+    def _sparse_cross(self, k: int, other: int, curvature: Array) -> tuple[Array, Array, Array]:
+        """As :meth:`_cross`, of sparse columns; those that a free intercept centres are left as they are."""
+        left, right = self.parts[k], self.parts[other]
+        scaled = sp.csc_array(
+            (right.X.data * curvature[right.X.indices], right.X.indices, right.X.indptr), shape=right.X.shape
+        )
+        block = np.asarray((left.X.T @ scaled).toarray())
+        sums = np.asarray(left.X.T @ curvature), np.asarray(right.X.T @ curvature)
+        if left.shift is not None and right.shift is not None and not self.problem.fit_intercept:
+            block -= np.outer(sums[0] - curvature.sum() * left.shift, right.shift)
+            block -= np.outer(left.shift, sums[1])
+        if left.scale is not None and right.scale is not None:
+            block /= left.scale[:, None]
+            block /= right.scale
+            sums = sums[0] / left.scale, sums[1] / right.scale
+        block[left.flat] = 0.0
+        block[:, right.flat] = 0.0
+        sums[0][left.flat] = 0.0
+        sums[1][right.flat] = 0.0
+        return block, *sums
 
     def _gram_engine(self, b: Array, h: Array, R: Array, g: Array) -> Engine:
         G = self.hessian(h)
@@ -246,7 +280,7 @@ class Work:
         S, u = problem.family.factor(h, R, problem.weights)
         table = np.empty((self.w, S.shape[0] * S.shape[1]))
         for k, block in enumerate(self.blocks):
-            for row, i in enumerate(block):
+            for row, i in enumerate(range(block.start, block.stop)):
                 table[i] = (self.U[k][row][:, None] * S[:, :, k]).reshape(-1)
         if problem.fit_intercept:
             ones = S.reshape(-1, problem.m)

@@ -38,7 +38,8 @@ class Newton:
     """
 
     def __init__(self, problem: GlmProblem) -> None:
-        self.problem = problem
+        self.given = problem
+        self.problem = problem = problem.folded()
         self.columns = Columns(problem)
         self.all: Work | None = None
         self.table: Array | None = None
@@ -55,10 +56,18 @@ class Newton:
         self.compiled = self.small and not isinstance(problem.family, Responses)
 
     def start_at(self, b: Array) -> None:
-        """Warm start from coefficients on the seen columns, shape (p m,)."""
-        self.b = np.array(b, dtype=np.float64)
+        """Warm start from coefficients of the given problem on the seen columns, shape (p m,)."""
+        b = np.array(b, dtype=np.float64)
+        self.b = b if self.problem is self.given else b[self.problem.p :] - b[: self.problem.p]
         self.eta, self.loss, self.R, self.h = self.problem.settle(self.problem.predictor(self.b))
         self.g = self.problem.pulls(self.R)
+
+    def original(self) -> tuple[Array, Array]:
+        """Coefficients (p, m) and intercepts (m,) of the given problem, on its X."""
+        b, eta = self.b, self.eta
+        if self.problem is not self.given:
+            b, eta = 0.5 * np.concatenate([-b, b]), 0.5 * np.hstack([-eta, eta])
+        return self.given.original(b, eta)
 
     @property
     def clusters(self) -> int:

@@ -44,15 +44,16 @@ def solve_glm(
         ``coef`` (p,) and a float ``intercept`` where the loss has one column, else (p, m) and (m,).
     """
     newton = Newton(problem) if newton is None else newton
-    lam = alpha * problem.lam
+    inner = newton.problem
+    lam = alpha * inner.lam
     before = newton.rounds
     goal = problem.tol * problem.null
     if not lam.any():
         gap = unpenalised(newton)
     else:
-        start = None if previous is None else previous * problem.lam
-        gap = newton.solve(lam, alpha * problem.cum, goal, before + problem.max_iter, start)
-    coef, constants = problem.original(newton.b, newton.eta)
+        start = None if previous is None else previous * inner.lam
+        gap = newton.solve(lam, alpha * inner.cum, goal, before + problem.max_iter, start)
+    coef, constants = newton.original()
     one = problem.m == 1
     return Solution(
         coef[:, 0] if one else coef,

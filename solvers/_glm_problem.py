@@ -11,7 +11,13 @@ from convexlaw.errors import ConvexlawError
 from convexlaw.solvers._glm_families import Family, make_family
 from convexlaw.solvers._slope_columns import CENTERINGS, column_centers, column_scales, is_sparse
 from convexlaw.solvers._slope_design import Design
-from convexlaw.solvers._slope_input import as_response, as_weights, column_names, refuse_non_finite
+from convexlaw.solvers._slope_input import (
+    as_offset,
+    as_response,
+    as_weights,
+    column_names,
+    refuse_non_finite,
+)
 from convexlaw.solvers._slope_problem import Problem, cumulative
 from convexlaw.theory._sorted_l1_kernels import dual_norm
 from convexlaw.theory.sorted_l1 import check_sequence, penalty_sequence
@@ -98,7 +104,7 @@ class GlmProblem:
             self.classes, y = encode(y, self.n, loss)
         self.family, Y = _response(y, self.n, loss, threshold, reference)
         self.m = self.family.m
-        known = np.zeros(self.n) if offset is None else _offset(offset, self.n)
+        known = np.zeros(self.n) if offset is None else as_offset(offset, self.n)
         keep = counts > 0.0
         if not keep.all():
             X, Y, known, counts = X[keep], Y[keep], known[keep], counts[keep]
@@ -152,6 +158,24 @@ class GlmProblem:
         """Return the problem with another penalty sequence on the same data, which are shared."""
         new = copy.copy(self)
         new._penalise(lam, lambda_type, q, theta1, theta2)
+        return new
+
+    def folded(self) -> GlmProblem:
+        """Return two classes with coefficients each as one logistic loss; any other problem as it is.
+
+        The loss sees the difference of the two sets alone and the penalty neither signs nor order, so by
+        convexity some optimum has opposite sets: half the difference each, every magnitude on two ranks. The
+        dual norms agree too: as lam decreases, the largest ratio of sums is at an even rank.
+        """
+        if not self.family.invariant or self.m != 2:
+            return self
+        new = copy.copy(self)
+        new.family, new.m = make_family("logistic"), 1
+        new.Y, new.offset = self.Y[:, 1:].copy(), self.offset[:, 1:].copy()
+        new.lam = 0.5 * (self.lam[::2] + self.lam[1::2])
+        new.cum = cumulative(new.lam)
+        new.base, new.null, new.residuals, new.curvatures = new.settle(new.offset)
+        new.pull = new.pulls(new.residuals)
         return new
 
     def facts(self) -> dict[str, Any]:
@@ -277,7 +301,7 @@ def encode(y: Any, n: int, loss: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
         raise ConvexlawError(f"Input y contains {labels[missing[0]]} in {row_list(missing)}; drop these rows")
     classes, codes = np.unique(labels, return_inverse=True)
     if classes.size < 2:
-        raise ConvexlawError(f"y has one class only, {classes[0]!r}: two or more classes are needed")
+        raise ConvexlawError(f"y has one class only, {str(classes[0])!r}: two or more classes are needed")
     if loss == "logistic" and classes.size > 2:
         raise ConvexlawError(
             f"y has {classes.size} classes. Only binary classification is supported by loss = 'logistic'; "
@@ -302,22 +326,3 @@ def _response(y: Any, n: int, loss: str, threshold: float, reference: bool) -> t
     else:
         Y = as_response(y, n)[:, None]
     return make_family(loss, Y.shape[1], threshold=threshold), Y
-
-
-def _offset(offset: Any, n: int) -> Array:
-    try:
-        known = np.asarray(offset, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ConvexlawError("offset is not numeric; pass one number a row") from None
-    if known.ndim == 0:
-        known = np.full(n, float(known))
-    if known.shape != (n,):
-        raise ConvexlawError(f"offset has shape {known.shape}, X has {n} rows; pass one number a row")
-    bad = np.flatnonzero(~np.isfinite(known))
-    if bad.size:
-        from convexlaw.solvers._slope_input import row_list
-
-        raise ConvexlawError(
-            f"offset is {known[bad[0]]} in {row_list(bad)}: it must be finite, as the log of an exposure"
-        )
-    return known
