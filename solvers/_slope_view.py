@@ -263,7 +263,7 @@ class Reduced:
         step: Vector | None = None
         if (diagonal > 0.0).all():
             factor, info = dpotrf(F.T, lower=0, overwrite_a=1, clean=0)
-            if info == 0 and (factor.diagonal() ** 2 > 1e-12 * live * diagonal).all():
+            if info == 0 and (factor.diagonal() ** 2 > 1e-14 * live * diagonal).all():
                 step = np.asarray(dpotrs(factor, pull, lower=0)[0])
             if whole:
                 reduction.restore(self.H, diagonal)
@@ -301,7 +301,7 @@ class Reduced:
         size = np.where(diagonal > 0.0, np.sqrt(np.maximum(diagonal, 1e-300)), 1.0)
         F /= size
         F /= size[:, None]
-        factor, pivots, rank, _ = dpstrf(F.T, lower=0, tol=1e-11 * live, overwrite_a=1)
+        factor, pivots, rank, _ = dpstrf(F.T, lower=0, tol=3e-14 * live, overwrite_a=1)
         if rank == live:
             return
         order = pivots.astype(np.int64) - 1
