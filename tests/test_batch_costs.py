@@ -109,8 +109,8 @@ def test_zero_rate_steps_pay_for_the_smallest_batch():
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: batch.plan(LR, 100.0, cost=batch.WallClock(3.0, 0.1)), "take 124 to inf (the cost budget)"),
-        (lambda: batch.plan(LR, 1e6, cost=batch.WallClock(3.0, 0.1), max_batch=10), "take 124 to 160"),
+        (lambda: batch.plan(LR, 100.0, cost=batch.WallClock(3.0, 0.1)), "the budget 100 cannot"),
+        (lambda: batch.plan(LR, 1e6, cost=batch.WallClock(3.0, 0.1), max_batch=10), "cost 124 to 160"),
         (lambda: batch.plan(LR, 100.0, cost=np.ones_like), "does not grow"),
         (lambda: batch.plan(LR, 200.0, cost=lambda b: b + 2 * np.sin(3 * b), max_batch=9), "must not fall"),
         (lambda: batch.plan(LR, 390.0, cost=lambda b: 10 - 9 / b**2, max_batch=50), "bends down too fast"),

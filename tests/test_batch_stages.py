@@ -136,8 +136,40 @@ def test_multiples_of_powers_and_zero_rates():
     lr = np.concatenate([[0.0], schedules.linear(30, 1.0), [0.0, 0.0]])
     found = batch.stages(lr, 33 * 48, 3, min_batch=16, max_batch=256, multiple_of=16, powers_of_two=True)
     assert set(found.batch.tolist()) <= {16, 32, 64, 128, 256}
-    assert found.batch[[0, 31, 32]].tolist() == [16, 16, 16]
     assert found.spent <= 33 * 48
+    assert len(found.stages) <= 3
+    every = batch.stages(lr, 33 * 48, multiple_of=16, powers_of_two=True)
+    assert every.batch[[0, 31, 32]].tolist() == [16, 16, 16]
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.one_of(st.just(0.0), rates), min_size=2, max_size=6).filter(any),
+    st.integers(1, 3),
+    st.booleans(),
+    st.floats(2.0, 7.5),
+)
+def test_steps_without_a_rate_are_steps_of_a_stage(lr, k, powers, mean):
+    lr = np.array(lr)
+    k, samples = min(k, lr.size), int(mean * lr.size)
+    found = batch.stages(lr, samples, k, min_batch=1.5, max_batch=8, powers_of_two=powers)
+    sizes = [2, 4, 8] if powers else list(range(2, 9))
+    best = enumerated(coefficients(lr), sizes, k, samples)
+    assert len(found.stages) <= k
+    assert set(found.batch.tolist()) <= set(sizes)
+    assert found.spent <= samples
+    assert found.ideal_noise <= best * (1 + 1e-9) <= found.noise * (1 + 2e-9)
+    if powers:
+        each = batch.stages(lr, samples, min_batch=1.5, max_batch=8, powers_of_two=True)
+        assert set(each.batch.tolist()) <= set(sizes)
+
+
+def test_the_range_said_is_that_of_powers_of_two():
+    lr = schedules.linear(3, 1.0)
+    for samples in (11, 13):
+        with pytest.raises(ConvexlawError, match="from 4 to 4 take 12 to 12"):
+            batch.stages(lr, samples, min_batch=3, max_batch=7, powers_of_two=True)
+    assert batch.stages(lr, 12, min_batch=3, max_batch=7, powers_of_two=True).batch.tolist() == [4, 4, 4]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +177,9 @@ def test_multiples_of_powers_and_zero_rates():
     [
         (lambda lr: batch.stages(lr, 100), "k is missing"),
         (lambda lr: batch.stages(lr, 5, 2), "take 10 to inf"),
-        (lambda lr: batch.stages(lr, 100, 0), "give a whole number of steps"),
+        (lambda lr: batch.stages(lr, 50, 2, sigma=0.0), "sigma is 0 wherever lr is positive"),
+        (lambda lr: batch.plan(lr, 50, sigma=np.zeros(10)), "sigma is 0 wherever lr is positive"),
+        (lambda lr: batch.stages(lr, 100, 0), "stages = 0: give a whole number of stages"),
         (lambda lr: batch.stages(lr, 50, 2, min_batch=5, max_batch=7, powers_of_two=True), "no power of two"),
     ],
 )

@@ -13,7 +13,15 @@ from convexlaw.errors import ConvexlawError
 from convexlaw.theory._noise_sum import check_span
 from convexlaw.theory._schedule_checks import learning_rates, number
 
-__all__ = ["coefficients", "continuous_split", "feasible_range", "limits", "sum_of_noise", "whole_split"]
+__all__ = [
+    "coefficients",
+    "continuous_split",
+    "feasible_range",
+    "limits",
+    "noisy_coefficients",
+    "sum_of_noise",
+    "whole_split",
+]
 
 Array = NDArray[np.float64]
 
@@ -40,6 +48,14 @@ def coefficients(lr: ArrayLike, sigma: ArrayLike | None = None) -> tuple[Array, 
         if not (np.isfinite(profile).all() and (profile >= 0).all()):
             raise ConvexlawError("sigma holds a negative or non-finite value; give numbers >= 0")
         c = c * profile**2
+    return rates, c
+
+
+def noisy_coefficients(lr: ArrayLike, sigma: ArrayLike | None) -> tuple[Array, Array]:
+    """As :func:`coefficients`, for an allocation: some step must have noise."""
+    rates, c = coefficients(lr, sigma)
+    if not c.any():
+        raise ConvexlawError("sigma is 0 wherever lr is positive: without noise all batch sizes do as well")
     return rates, c
 
 

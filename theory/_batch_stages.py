@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from convexlaw.errors import ConvexlawError
 from convexlaw.theory._batch_allocation import (
-    coefficients,
     continuous_split,
     feasible_range,
     limits,
+    noisy_coefficients,
     sum_of_noise,
 )
 from convexlaw.theory._batch_plan import BatchPlan
-from convexlaw.theory._schedule_checks import positive, whole_steps
+from convexlaw.theory._schedule_checks import number, positive
 
 __all__ = ["stages"]
 
@@ -56,12 +56,12 @@ def stages(
     Returns
     -------
     BatchPlan
-        ``.stages`` lists (step, batch size). Without limits and with ``integer=False`` the stages are
-        optimal up to 1024 steps; beyond, change points are searched on a grid and refined to single steps.
-        Otherwise the sizes come from a dynamic programme at the best price of a sample, with what is left
-        spent by local moves; ``ideal_noise`` is then a lower bound over all such schedules (weak duality,
-        up to 1024 steps; the best fractional schedule beyond), so that the last line printed is a
-        certificate.
+        ``.stages`` lists (step, batch size); steps with learning rate 0 count as steps of a stage. Without
+        limits and with ``integer=False`` the stages are optimal up to 1024 steps; beyond, change points are
+        searched on a grid and refined to single steps. Otherwise the sizes come from a dynamic programme at
+        the best price of a sample, with what is left spent by local moves; ``ideal_noise`` is then a lower
+        bound over all such schedules (weak duality, up to 1024 steps; the best fractional schedule beyond),
+        so that the last line printed is a certificate.
 
     Raises
     ------
@@ -74,40 +74,50 @@ def stages(
     >>> stages(constant(1000, 1e-3), 256_000, 3, multiple_of=16).stages
     [(0, 176), (812, 464), (983, 1984)]
     """
-    rates, c = coefficients(lr, sigma)
+    rates, c = noisy_coefficients(lr, sigma)
     budget = positive("samples", samples)
     low, high = limits(min_batch, max_batch, multiple_of, integer)
-    active = rates > 0
-    least, most = feasible_range(active, low, high)
+    if k is None:
+        if not powers_of_two:
+            raise ConvexlawError("k is missing: give the number of stages (only powers of two do without)")
+    else:
+        rule = "a whole number of stages, at least 1"
+        k = min(int(number("stages", k, rule, lambda x: x >= 1 and x == int(x))), c.size)
+    unit = multiple_of if integer else None
+    if powers_of_two:
+        low, high = _power_limits(low, high, float(unit or 1))
+    every = np.ones(c.size, dtype=bool)
+    least, most = feasible_range(every, low, high)
     if not least <= budget <= most:
         raise ConvexlawError(
             f"samples = {budget:.10g} cannot be met: {rates.size} steps with batch sizes from {low:g} to "
             f"{high:g} take {least:.10g} to {most:.10g}; change the budget, the limits or the number of steps"
         )
-    moving = c[active]
-    if k is None and not powers_of_two:
-        raise ConvexlawError("k is missing: give the number of stages (only powers of two do without)")
-    count = moving.size if k is None else min(whole_steps(k), moving.size)
-    rest = budget - low * (rates.size - moving.size)
     if k is None:
-        sizes = _sizes(low, high, rest, multiple_of, True)
-        sized, floor = _powers(moving, rest, sizes)
-    elif not integer and not powers_of_two and _within(_free(moving, rest, count), low, high):
-        sized = _free(moving, rest, count)
-        floor = sum_of_noise(moving, sized)
+        batch, floor = _powers(c, budget, _sizes(low, high, budget, unit, True))
     else:
-        unit = multiple_of if integer else None
-        sized, floor = _priced(moving, rest, count, _sizes(low, high, rest, unit, powers_of_two), integer)
-    batch: NDArray[Any] = np.full(rates.size, low)
-    batch[active] = sized
+        free = None if integer or powers_of_two else _free(c, budget, k)
+        if free is not None and _within(free, low, high):
+            batch, floor = free, sum_of_noise(c, free)
+        else:
+            batch, floor = _priced(c, budget, k, _sizes(low, high, budget, unit, powers_of_two), integer)
     one = budget / rates.size
-    if integer:
-        batch = batch.astype(np.int64)
-    noise = sum_of_noise(c, batch)
-    ideal = max(floor, sum_of_noise(c, continuous_split(c, active, budget, low, high)))
+    sized: NDArray[Any] = batch.astype(np.int64) if integer else batch
+    noise = sum_of_noise(c, sized)
+    # steps without noise may be filled beyond their need: the best split leaves them at the smallest batch
+    ideal = max(floor, sum_of_noise(c, continuous_split(c, c > 0, budget, low, high)))
     return BatchPlan(
-        rates, batch, budget, float(batch.sum()), noise, sum_of_noise(c, one), min(ideal, noise), one
+        rates, sized, budget, float(sized.sum()), noise, sum_of_noise(c, one), min(ideal, noise), one
     )
+
+
+def _power_limits(low: float, high: float, base: float) -> tuple[float, float]:
+    """Smallest and largest power of two times ``base`` within the limits."""
+    first = base if low <= 0 else base * 2.0 ** math.ceil(math.log2(low / base) - 1e-12)
+    last = high if math.isinf(high) else base * 2.0 ** math.floor(math.log2(high / base) + 1e-12)
+    if last < first:
+        raise ConvexlawError(f"no power of two times {base:g} lies between {low:g} and {high:g}")
+    return first, last
 
 
 def _within(sized: Array, low: float, high: float) -> bool:
@@ -156,10 +166,7 @@ def _sizes(low: float, high: float, budget: float, unit: float | None, powers: b
     if powers:
         base = float(unit or 1)
         first, last = math.ceil(math.log2(low / base) - 1e-12), math.floor(math.log2(top / base) + 1e-12)
-        exponents = np.arange(first, last + 1)
-        if exponents.size == 0:
-            raise ConvexlawError(f"no power of two times {base:g} lies between {low:g} and {top:g}")
-        return np.asarray(base * 2.0**exponents)
+        return np.asarray(base * 2.0 ** np.arange(first, last + 1))
     if unit is not None:
         found = np.arange(low, top + 0.5 * unit, unit)
         if found.size <= 65_536:
@@ -269,14 +276,12 @@ def _spend(
 
 def _powers(c: Array, budget: float, sizes: Array) -> tuple[Array, float]:
     """Choose among listed sizes for every step by gain per sample; the sizes and a lower bound."""
-    level = np.zeros(c.size, dtype=np.int64)
-    if c.size * sizes[0] > budget * (1 + 1e-12):
-        raise ConvexlawError(f"samples = {budget:g} are too few for {c.size} steps of {sizes[0]:g}")
     # gain per sample of moving from B to 2B is c/(2 B^2): falling, so a price decides
     threshold = 1 / (sizes[:-1] * sizes[1:])
 
     def taken(price: float) -> NDArray[np.int64]:
-        return np.searchsorted(-threshold, -price / np.maximum(c, 1e-300), side="left")
+        level = np.searchsorted(-threshold, -price / np.maximum(c, 1e-300), side="left")
+        return np.where(c > 0, level, 0)
 
     low, high = 0.0, float(c.max() * threshold.max()) * 2 if threshold.size else 0.0
     if threshold.size and float(sizes[taken(low)].sum()) > budget:

@@ -20,6 +20,7 @@ from convexlaw.theory._batch_allocation import (
     continuous_split,
     feasible_range,
     limits,
+    noisy_coefficients,
     sum_of_noise,
     whole_split,
 )
@@ -166,7 +167,7 @@ def plan(
     noise sum 1.41807e-05, static 1.66053e-05: gain 1.1710
     0.00958 % above the best fractional schedule
     """
-    rates, c = coefficients(lr, sigma)
+    rates, c = noisy_coefficients(lr, sigma)
     budget = positive("samples", samples)
     low, high = limits(min_batch, max_batch, multiple_of, integer)
     active, steps, unit = rates > 0, rates.size, int(multiple_of)
@@ -250,7 +251,7 @@ def _check_budget(
 ) -> None:
     if cost is None:
         least, most = feasible_range(active, low, high)
-        what = "samples"
+        named, verb = "samples =", "take"
     else:
         smallest = float(np.sum(cost(np.array([low]))))
         moving = int(active.sum())
@@ -258,10 +259,10 @@ def _check_budget(
         most = math.inf
         if math.isfinite(high):
             most = (steps - moving) * smallest + moving * float(np.sum(cost(np.array([high]))))
-        what = "the cost budget"
+        named, verb = "the budget", "cost"
     slack = 1e-12 * budget
     if budget < least - slack or budget > most + slack:
         raise ConvexlawError(
-            f"samples = {budget:.10g} cannot be met: {steps} steps with batch sizes from {low:g} to {high:g} "
-            f"take {least:.10g} to {most:.10g} ({what}); change the budget, the limits or the number of steps"
+            f"{named} {budget:.10g} cannot be met: {steps} steps with batch sizes from {low:g} to {high:g} "
+            f"{verb} {least:.10g} to {most:.10g}; change the budget, the limits or the number of steps"
         )
