@@ -176,7 +176,7 @@ def test_plan_on_the_screen(capsys, saved):
         "horizons, each with its best schedule",
         "the paper's scaling rules beside the data",
         "What to trust:",
-        "is the law to trust for the base learning rate",
+        "picks the base learning rate well only where that peak is near the best one",
     ):
         assert words in out
     out = typed(capsys, "plan", saved["one"], "--steps", 800, "--peak", 1e-3, "--level", 0.5)
