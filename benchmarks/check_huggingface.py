@@ -1,7 +1,7 @@
 """Two dozen steps of the real Hugging Face Trainer under a schedule, against a plain torch loop.
 
 ``pip install transformers accelerate``, then ``python benchmarks/check_huggingface.py``. Without
-transformers it says so and ends.
+transformers it says so and ends. ``tests/test_exporters_huggingface.py`` asserts the figures where it is installed.
 """
 
 from __future__ import annotations
@@ -70,12 +70,8 @@ def trainer(folder: str, micro_batch: int | None = None):
     return made
 
 
-def main() -> None:
-    if importlib.util.find_spec("transformers") is None:
-        print("transformers is not installed: nothing to check (pip install transformers accelerate)")
-        return
-    import transformers
-
+def measured() -> dict[str, float]:
+    """Differences between the schedule and the trainer, all 0 but for rounding."""
     with tempfile.TemporaryDirectory() as folder:
         whole = trainer(folder)
         whole.train()
@@ -101,16 +97,27 @@ def main() -> None:
         return float((other.linear.weight.detach() - weights).abs().max())
 
     rates = np.array([row["learning_rate"] for row in log])
-    rate_error = np.abs(rates - LR).max()
-    print(f"| transformers {transformers.__version__}, torch {torch.__version__}, {STEPS} updates | |")
+    sizes = np.array([row["batch_size"] for row in log])
+    return {
+        "logged learning rates": float(np.abs(rates - LR).max()),
+        "logged batch sizes": float(np.abs(sizes - SIZES).max()),
+        "weights against a plain torch loop": off(net),
+        "weights in pieces of 4 samples": off(pieces.model),
+        "weights after resuming at update 10": off(resumed.model),
+    }
+
+
+def main() -> None:
+    if importlib.util.find_spec("transformers") is None:
+        print("transformers is not installed: nothing to check (pip install transformers accelerate)")
+        return
+    import transformers
+
+    found = measured()
+    print(f"| transformers {transformers.__version__}, torch {torch.__version__}, {STEPS} updates | error |")
     print("|---|---|")
-    print(f"| largest error of the logged learning rates | {rate_error:.1e} |")
-    print(
-        f"| batch sizes of the log are the schedule's | {[r['batch_size'] for r in log] == SIZES.tolist()} |"
-    )
-    print(f"| weights against a plain torch loop | {off(net):.1e} |")
-    print(f"| weights in pieces of 4 samples | {off(pieces.model):.1e} |")
-    print(f"| weights after resuming at update 10 | {off(resumed.model):.1e} |")
+    for what, error in found.items():
+        print(f"| {what} | {error:.1e} |")
 
 
 if __name__ == "__main__":

@@ -87,7 +87,10 @@ def read_schedule(path: str | os.PathLike[str]) -> tuple[NDArray[np.float64], ND
 
 def checked_rates(lr: ArrayLike) -> NDArray[np.float64]:
     """Check one learning rate an update: finite, not negative, not all 0."""
-    rates = np.array(lr, dtype=np.float64)
+    try:
+        rates = np.array(lr, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ConvexlawError(f"lr = {lr!r:.60}: give one learning rate an update, an array (T,)") from None
     if rates.ndim != 1 or rates.size == 0:
         raise ConvexlawError(f"lr has shape {rates.shape}: give one learning rate an update, shape (T,)")
     wrong = np.flatnonzero(~(np.isfinite(rates) & (rates >= 0)))

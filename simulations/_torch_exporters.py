@@ -22,6 +22,14 @@ def _prefix(values: NDArray[Any], count: int) -> str:
     return hashlib.sha256(np.ascontiguousarray(values[:count]).astype(values.dtype).tobytes()).hexdigest()
 
 
+def _check_state(state: dict[str, Any], *names: str) -> None:
+    missing = [name for name in names if name not in state]
+    if missing:
+        raise ConvexlawError(
+            f"the saved state lacks {', '.join(missing)}: it comes from another kind of scheduler or sampler"
+        )
+
+
 class ScheduleLR(LRScheduler):
     """Learning rates from an array: update t (0-based) runs with ``lr[t]``, to the last bit.
 
@@ -75,6 +83,7 @@ class ScheduleLR(LRScheduler):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue where ``state_dict`` was saved; what lies behind must be the same schedule."""
+        _check_state(state_dict, "last_epoch", "base_lrs", "prefix")
         done = int(state_dict["last_epoch"])
         if done > self.lr.size or state_dict["prefix"] != _prefix(self.lr, done):
             raise ConvexlawError(
@@ -170,6 +179,7 @@ class ScheduleBatchSampler(Sampler[list[int]]):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue where ``state_dict`` was saved; what lies behind must be the same schedule and data."""
+        _check_state(state_dict, "step", "order", "prefix")
         done = int(state_dict["step"])
         if list(state_dict["order"]) != [self.size, self.seed, self.shuffle]:
             raise ConvexlawError(

@@ -164,15 +164,22 @@ def huggingface_arguments(
     2
     """
     rates, sizes = checked_schedule(lr, batch)
+    _check_micro_batch(micro_batch)
     return {
         "max_steps": int(rates.size),
         "learning_rate": float(rates.max()),
         "lr_scheduler_type": "constant",
         "warmup_steps": 0,
-        "per_device_train_batch_size": int(micro_batch or sizes.max()),
+        "per_device_train_batch_size": int(sizes.max() if micro_batch is None else micro_batch),
         "gradient_accumulation_steps": 1,
         "dataloader_drop_last": False,
     }
+
+
+def _check_micro_batch(value: int | None) -> None:
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if value is not None and not (whole and value >= 1):
+        raise ConvexlawError(f"micro_batch = {value!r}: give a whole number of samples, at least 1")
 
 
 def huggingface_callback(lr: ArrayLike, batch: ArrayLike | None = None) -> FollowSchedule:
@@ -245,8 +252,7 @@ def follow_schedule(
     require_torch()
     from convexlaw.simulations import _huggingface
 
-    if micro_batch is not None and (isinstance(micro_batch, bool) or micro_batch < 1):
-        raise ConvexlawError(f"micro_batch = {micro_batch!r}: give a whole number of samples, at least 1")
+    _check_micro_batch(micro_batch)
     rates, sizes = checked_schedule(lr, batch)
     _huggingface.follow(trainer, rates, sizes, seed=seed, shuffle=shuffle, micro_batch=micro_batch)
 

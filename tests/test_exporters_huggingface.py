@@ -1,10 +1,10 @@
-"""Schedules in the Hugging Face Trainer, by its protocol: a small trainer with the same order of calls.
-
-``benchmarks/check_huggingface.py`` does the same with the real one where it is installed.
-"""
+"""Schedules in the Hugging Face Trainer: the real one where installed, and a small one with its calls."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -209,8 +209,11 @@ def test_a_trainer_that_would_not_follow_is_refused():
         follow_schedule(Trainer(**arguments | {"gradient_accumulation_steps": 2}), LR, SIZES)
     with pytest.raises(ConvexlawError, match=r"multiple of 32 .* plan with multiple_of=32"):
         follow_schedule(Trainer(**arguments), LR, SIZES, micro_batch=32)
-    with pytest.raises(ConvexlawError, match="micro_batch = 0"):
-        follow_schedule(Trainer(**arguments), LR, SIZES, micro_batch=0)
+    for wrong_size in (0, -2, 1.5, True):
+        with pytest.raises(ConvexlawError, match=f"micro_batch = {wrong_size}"):
+            follow_schedule(Trainer(**arguments), LR, SIZES, micro_batch=wrong_size)
+        with pytest.raises(ConvexlawError, match=f"micro_batch = {wrong_size}"):
+            huggingface_arguments(LR, SIZES, micro_batch=wrong_size)
 
 
 def test_two_processes_get_the_two_halves_of_every_batch():
@@ -233,3 +236,24 @@ def test_every_event_has_a_handler_and_nothing_else_is_invented():
         assert getattr(callback, event)("args", "state", "control", model=None) is None
     with pytest.raises(AttributeError):
         callback.state  # noqa: B018
+
+
+def test_the_real_trainer_follows(tmp_path):
+    pytest.importorskip("transformers")
+    folder = Path(__file__).parents[1] / "benchmarks"
+    script = (
+        f"import sys; sys.path.insert(0, {str(folder)!r})\n"
+        "import check_huggingface as check\n"
+        "found = check.measured()\n"
+        "assert len(found) == 5 and max(found.values()) < 1e-12, found\n"
+    )
+    # a process of its own: the warnings of another package are not this suite's
+    line = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-c",
+        f"import sys; sys.path.insert(0, {str(folder)!r})\n{script}",
+    ]
+    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

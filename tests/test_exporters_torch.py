@@ -166,6 +166,12 @@ def test_another_past_is_refused_and_another_future_is_not():
         Loop(seed=1).load(state)
     with pytest.raises(ConvexlawError, match="first 20 learning rates"):
         Loop(LR[:10], SIZES[:10]).load(state)
+    for name in ("scheduler", "sampler"):
+        with pytest.raises(ConvexlawError, match=r"the saved state lacks .*prefix"):
+            Loop().load(state | {name: {"last_epoch": 20, "step": 20}})
+    for wrong in ("x", None, [[1.0], [1.0, 2.0]]):
+        with pytest.raises(ConvexlawError, match="give one learning rate an update"):
+            torch_scheduler(loop.optimizer, wrong)
 
 
 def test_nothing_runs_beyond_the_schedule():
