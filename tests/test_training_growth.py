@@ -13,6 +13,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from convexlaw.cli import main
 from convexlaw.errors import ConvexlawError
 from convexlaw.simulations import _engine
 from convexlaw.simulations.corpus import Corpus, load_corpus
@@ -188,6 +189,17 @@ def test_command_grows_as_the_function_does(tmp_path: Path, corpus: Corpus):
     done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=True)
     log = train(WSD, batch_size=2, model=DEEP, options=OPTIONS, growth=spec.growth, corpus=load_corpus(text))
     assert json.loads(done.stdout)["final_val_loss"] == log.final_val_loss
+
+
+@pytest.mark.parametrize("words", [["--grow-from", "1"], ["--grow-init", "zero"]])
+def test_a_growth_without_its_update_is_refused(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    with pytest.raises(SystemExit) as stopped:
+        main(["train", "--schedule", WSD, "--out", str(tmp_path / "a.csv"), *words])
+    assert stopped.value.code == 2
+    assert "give --grow-at" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 def test_growth_that_cannot_be_is_refused(corpus: Corpus):

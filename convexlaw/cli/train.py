@@ -47,11 +47,13 @@ def train(
     grow_at: Annotated[
         int | None, typer.Option(help="Updates of a shallower model before the whole one is trained.")
     ] = None,
-    grow_from: Annotated[int, typer.Option(help="Blocks of that shallower model.")] = 0,
+    grow_from: Annotated[int | None, typer.Option(help="Blocks of that shallower model; default 0.")] = None,
     grow_init: Annotated[
-        str,
-        typer.Option(help="New blocks: random, copy_last, copy_stack, copy_interpolate, zero or copy_zero."),
-    ] = "random",
+        str | None,
+        typer.Option(
+            help="New blocks: random (default), copy_last, copy_stack, copy_interpolate, zero or copy_zero."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of weights, text order and dropout.")] = 0,
     corpus: Annotated[
         Path | None, typer.Option(help="Folder or file of text; Python's standard library without it.")
@@ -98,6 +100,9 @@ def train(
     from convexlaw.simulations.train import train as run
 
     require_torch()
+    if grow_at is None and (grow_from is not None or grow_init is not None):
+        raise ConvexlawError("--grow-from and --grow-init are of a growth: give --grow-at, its update, too")
+    growth = None if grow_at is None else Growth(grow_at, grow_from or 0, grow_init or "random")
     lr = _tables.parse_schedule(schedule)
     kinds: dict[str, type[TransformerConfig | MlpConfig]] = {
         "transformer": TransformerConfig,
@@ -137,7 +142,7 @@ def train(
                 batch_size=batch_schedule or batch_size,
                 model=kinds[model](**sizes),
                 options=options,
-                growth=None if grow_at is None else Growth(grow_at, grow_from, grow_init),
+                growth=growth,
                 corpus=load_corpus(corpus) if corpus else None,
                 out=out,
                 every=log_every,
