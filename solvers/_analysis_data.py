@@ -25,9 +25,16 @@ def model_inputs(
     from convexlaw.solvers.formula import FormulaFeatures, formula_columns, model_data
 
     given = list(responses)
+    if formula is not None and not formula.partition("~")[0].strip():
+        formula = formula.partition("~")[2]
     if formula is not None and "~" in formula:
         left, right = formula_columns(formula, table)
-        own = sorted(left) if not given else given
+        if given and not set(given) <= left:
+            raise ConvexlawError(
+                f"the formula {formula!r} explains {', '.join(sorted(left))}, the given response is "
+                f"{', '.join(given)}: name it once"
+            )
+        own = sorted(left)
         cleaned = _screened(table, own, formula, right, na)
         found = model_data(formula, cleaned.frame)
         return found.X, found.y, list(found.response), found.intercept, cleaned, found.features
@@ -68,7 +75,7 @@ def family_response(family: str, y: Any, names: list[str], notes: list[str]) -> 
             raise ConvexlawError(
                 f"{len(names)} responses with family {family!r}: several need the gaussian family"
             )
-        return "gaussian", _numbers(values, names[0])
+        return "gaussian", np.column_stack([_numbers(values[:, k], name) for k, name in enumerate(names)])
     text = values.dtype.kind in "OUSb" and not all(isinstance(v, int | float | np.number) for v in values)
     distinct = np.unique(values.astype(str) if text else values)
     if family == "auto":

@@ -172,7 +172,13 @@ class CrossValidated:
             )
         from sklearn.metrics import check_scoring
 
-        scorer = check_scoring(self._point(), scoring=self.scoring)
+        try:
+            scorer = check_scoring(self._point(), scoring=self.scoring)
+        except ValueError:
+            raise ConvexlawError(
+                f"scoring = {self.scoring!r} is no scorer: sklearn.metrics.get_scorer_names() has the names; "
+                "leave scoring out for the deviance"
+            ) from None
         name = self.scoring if isinstance(self.scoring, str) else getattr(scorer, "__name__", "score")
         return scorer, str(name), True
 

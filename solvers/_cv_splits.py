@@ -57,8 +57,19 @@ def make_splits(
         kind = RepeatedStratifiedKFold if classifier else RepeatedKFold
         splitter = kind(n_splits=5 if cv is None else cv, n_repeats=repeats, random_state=random_state)
     else:
-        splitter = check_cv(cv, y, classifier=classifier)
-    found = [(_rows(train, X), _rows(test, X)) for train, test in splitter.split(X, y, groups)]
+        try:
+            splitter = check_cv(cv, y, classifier=classifier)
+        except ValueError as error:
+            raise ConvexlawError(f"cv = {cv!r}: {error}") from None
+    try:
+        pairs = list(splitter.split(X, y, groups))
+    except ValueError as error:
+        why = str(error).rstrip(".")
+        raise ConvexlawError(
+            f"cv cannot split {X.shape[0]} rows: {why}; "
+            "take fewer folds, or pass the groups that the splitter asks for"
+        ) from None
+    found = [(_rows(train, X), _rows(test, X)) for train, test in pairs]
     for k, (train, test) in enumerate(found):
         if train.size == 0 or test.size == 0:
             raise ConvexlawError(

@@ -49,7 +49,7 @@ class SlopeCore(Explained, BaseEstimator):
         """Check X and y as scikit-learn asks: matrix, response, names of the columns."""
         from sklearn.utils.validation import column_or_1d, validate_data
 
-        from convexlaw.solvers._slope_input import as_matrix, column_names
+        from convexlaw.solvers._slope_input import as_matrix, column_names, refuse_response
 
         if _is_plain(X, y, labels=labels):
             self.n_features_in_ = X.shape[1]
@@ -58,6 +58,7 @@ class SlopeCore(Explained, BaseEstimator):
         names = column_names(X)
         if names is not None or np.asarray(X).dtype.kind in "OUS":
             as_matrix(X)
+        refuse_response(y, labels=labels)
         X, y = validate_data(
             self,
             X,
@@ -125,12 +126,27 @@ class SlopeCore(Explained, BaseEstimator):
         """Linear predictor, with as many columns as the coefficients have rows."""
         from sklearn.utils.validation import check_is_fitted, validate_data
 
+        from convexlaw.solvers._slope_columns import is_sparse
+        from convexlaw.solvers._slope_input import as_matrix, as_offset, column_names, refuse_non_finite
+
         check_is_fitted(self)
         X = self._encoded(X)
-        X = validate_data(self, X, accept_sparse=("csc", "csr"), dtype="numeric", reset=False)
+        names = column_names(X)
+        if names is not None:
+            as_matrix(X)
+        X = validate_data(
+            self,
+            X,
+            accept_sparse=("csc", "csr"),
+            dtype="numeric",
+            ensure_all_finite=False,
+            reset=False,
+        )
+        if not np.isfinite(X.data if is_sparse(X) else X).all():
+            refuse_non_finite(X, names)
         eta = np.asarray(X @ self.coef_.T + self.intercept_)
         if offset is not None:
-            eta = eta + np.asarray(offset, dtype=np.float64).reshape(-1, *(1,) * (eta.ndim - 1))
+            eta = eta + as_offset(offset, X.shape[0]).reshape(-1, *(1,) * (eta.ndim - 1))
         return np.asarray(eta)
 
 

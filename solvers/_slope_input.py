@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     Vector = NDArray[np.float64]
 
 
+_COMPLEX = "Complex data not supported: X has complex numbers; pass their real parts"
+
+
 class NotNumericError(ConvexlawError, TypeError):
     """A value that is no number at all; a TypeError too, as scikit-learn's conventions ask."""
 
@@ -51,7 +54,9 @@ def as_matrix(X: Any) -> Any:
         Not two-dimensional, or not numeric; names the column and the rows.
     """
     if is_sparse_like(X):
-        return X if X.format in ("csc", "csr") else X.tocsc()
+        if X.dtype.kind == "c":
+            raise ConvexlawError(_COMPLEX)
+        return _summed(X if X.format in ("csc", "csr") else X.tocsc())
     names = column_names(X)
     array = np.asarray(X)
     if array.dtype.kind not in "fiub":
@@ -61,9 +66,18 @@ def as_matrix(X: Any) -> Any:
     return array
 
 
+def _summed(X: Any) -> Any:
+    """Return a sparse X in which no entry is stored in parts: their squares would not be its square."""
+    if X.has_canonical_format:
+        return X
+    whole = X.copy()
+    whole.sum_duplicates()
+    return whole if whole.nnz < X.nnz else X
+
+
 def _converted(array: NDArray[Any], names: Sequence[Any] | None) -> Vector:
     if array.dtype.kind == "c":
-        raise ConvexlawError("Complex data not supported: X has complex numbers; pass their real parts")
+        raise ConvexlawError(_COMPLEX)
     try:
         return np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError):
@@ -124,6 +138,74 @@ def _refuse(value: float, j: int, rows: NDArray[np.int64], names: Sequence[Any] 
     )
 
 
+def refuse_response(y: Any, *, labels: bool) -> None:
+    """Raise the error for values of y that no fit can use, with their rows; before scikit-learn's, without.
+
+    Raises
+    ------
+    ConvexlawError
+        NaN, infinity or another missing value; for a regression also text.
+    """
+    array = np.asarray(y)
+    if array.ndim not in (1, 2) or array.dtype.kind not in "fOUS":
+        return
+    if array.dtype.kind == "f":
+        bad = ~np.isfinite(array)
+        text = np.zeros(array.shape, dtype=bool)
+    else:
+        values = array.ravel().tolist()
+        bad = np.array([_is_missing(v) for v in values], dtype=bool).reshape(array.shape)
+        text = np.array([not labels and not _is_number(v) for v in values], dtype=bool)
+        text = text.reshape(array.shape) & ~bad
+    for wrong in (bad, text):
+        if not wrong.any():
+            continue
+        j = int(np.flatnonzero(wrong.any(axis=0))[0]) if array.ndim == 2 else 0
+        rows = np.flatnonzero(wrong[:, j] if array.ndim == 2 else wrong)
+        names = column_names(y)
+        where = f"{_label(j, names)}, {row_list(rows)}" if array.ndim == 2 else row_list(rows)
+        value = array[rows[0], j] if array.ndim == 2 else array[rows[0]]
+        if wrong is text:
+            raise ConvexlawError(
+                f"y is not numeric: {str(value)!r} in {where}; pass numbers, or take SlopeClassifier "
+                "for classes"
+            )
+        infinite = isinstance(value, float | np.floating) and bool(np.isinf(value))
+        what = "infinity or a value too large for float64" if infinite else "NaN"
+        raise ConvexlawError(f"Input y contains {what}: {where}; drop these rows")
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, infinite, or pandas' NA or NaT."""
+    if isinstance(value, float):
+        return not np.isfinite(value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def as_offset(offset: Any, n: int) -> Vector:
+    """Return the known part of the linear predictor as a float64 vector.
+
+    Raises
+    ------
+    ConvexlawError
+        Not numeric, wrong length, or not finite.
+    """
+    try:
+        known = np.asarray(offset, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ConvexlawError("offset is not numeric; pass one number a row") from None
+    if known.ndim == 0:
+        known = np.full(n, float(known))
+    if known.shape != (n,):
+        raise ConvexlawError(f"offset has shape {known.shape}, X has {n} rows; pass one number a row")
+    bad = np.flatnonzero(~np.isfinite(known))
+    if bad.size:
+        raise ConvexlawError(
+            f"offset is {known[bad[0]]} in {row_list(bad)}: it must be finite, as the log of an exposure"
+        )
+    return known
+
+
 def as_response(y: Any, n: int) -> Vector:
     """Return y as a float64 vector.
 
@@ -132,6 +214,8 @@ def as_response(y: Any, n: int) -> Vector:
     ConvexlawError
         Wrong shape or length, not numeric, NaN or infinity.
     """
+    if np.asarray(y).dtype.kind == "c":
+        raise ConvexlawError("y has complex numbers: pass real ones")
     try:
         array = np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -158,7 +242,10 @@ def as_weights(sample_weight: Any, n: int) -> Vector:
     """
     if sample_weight is None:
         return np.ones(n)
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ConvexlawError(f"sample_weight is not numeric ({error}); pass numbers >= 0") from None
     if weights.ndim == 0:
         weights = np.full(n, float(weights))
     if weights.shape != (n,):
@@ -170,6 +257,9 @@ def as_weights(sample_weight: Any, n: int) -> Vector:
         raise ConvexlawError(
             f"sample_weight = {weights[bad[0]]:g} in {row_list(bad)}: weights must be finite and >= 0"
         )
+    top = float(weights.max())
+    if top > 1e300 / n:
+        raise ConvexlawError(f"sample_weight reaches {top:.3g}, whose sum overflows: rescale the weights")
     if not weights.any():
         raise ConvexlawError("sample_weight is zero in every row: at least one must be positive")
     return weights

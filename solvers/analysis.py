@@ -238,6 +238,10 @@ def analyse(
     """
     if family != "auto" and family not in FAMILIES:
         raise ConvexlawError(f"family {family!r}: use auto, {', '.join(FAMILIES)}")
+    if not 0.0 <= split < 1.0:
+        raise ConvexlawError(
+            f"split = {split:g}: the share of the rows that selects lies in [0, 1), 0 for none"
+        )
     X, y, names, intercept, screened, features = model_inputs(table, responses, formula, na)
     notes: list[str] = []
     family, y = family_response(family, y, names, notes)

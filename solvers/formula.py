@@ -313,6 +313,12 @@ def _frame(data: Any) -> Any:
             f"a formula needs a data frame with named columns, not {type(data).__name__}; "
             "pass a pandas DataFrame"
         )
+    # formulaic takes the "string" dtype for numbers where no C() is around it
+    text = [i for i, dtype in enumerate(data.dtypes) if str(dtype).startswith("string")]
+    if text:
+        data = data.copy(deep=False)
+        for i in text:
+            data.isetitem(i, data.iloc[:, i].astype(object))
     return data
 
 

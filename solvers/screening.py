@@ -137,7 +137,8 @@ def screen(
     clean = pd.DataFrame(used, index=frame.index)
     features = tuple(str(c) for c in clean.columns if c not in responses)
     if not features:
-        raise ConvexlawError(f"no usable feature: {'; '.join(f'{k} ({v})' for k, v in refused.items())}")
+        reasons = "; ".join(f"{k} ({v})" for k, v in refused.items())
+        raise ConvexlawError(f"no usable feature: {reasons or 'no column is left beside the response'}")
     rows: dict[str, int] = {}
     missing = clean.isna()
     if na == "raise" and missing.to_numpy().any():

@@ -62,9 +62,14 @@ def check_alpha(alpha: Any) -> float:
     try:
         value = float(alpha)
     except (TypeError, ValueError):
-        raise ConvexlawError(f"alpha = {alpha!r}: a number >= 0 is needed") from None
+        hint = (
+            ": a noise level belongs to the quadratic loss alone"
+            if isinstance(alpha, str) and alpha == "estimate"
+            else ""
+        )
+        raise ConvexlawError(f"alpha = {alpha!r}: a number >= 0 is needed{hint}") from None
     if not 0.0 <= value < np.inf:
-        raise ConvexlawError(f"alpha = {alpha!r}: the penalty must be finite and >= 0")
+        raise ConvexlawError(f"alpha = {value}: the penalty must be finite and >= 0")
     return value
 
 

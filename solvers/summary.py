@@ -189,7 +189,7 @@ def penalty_in_words(model: Any) -> str:
         )
         words = f"weight {high:g} on the top {fraction:.3g} of the ranks, {low:g} below"
     elif model.lam is not None:
-        words = "given weights"
+        words = _weights_in_words(np.asarray(model.lambda_))
     else:
         kind = model.lambda_type
         words = {
@@ -199,6 +199,22 @@ def penalty_in_words(model: Any) -> str:
             "lasso": "Lasso",
         }[kind]
     return words if model.scaling == "none" else f"{words}, columns over their {model.scaling}"
+
+
+def _contrast(model: Any) -> str:
+    """Which of two classes a single row of coefficients is for."""
+    if loss_of(model) != "logistic":
+        return ""
+    other, modelled = model.classes_.tolist()
+    return f" of {modelled} against {other}"
+
+
+def _weights_in_words(lam: Vector) -> str:
+    values = np.unique(lam)
+    if values.size != 2:
+        return "given weights"
+    top = int(np.count_nonzero(lam == values[1]))
+    return f"weight {values[1]:g} on the top {top} of {lam.size} ranks, {values[0]:g} below"
 
 
 def summarise(
@@ -236,7 +252,7 @@ def summarise(
     ratio = 1.0 - facts.deviance / facts.null_deviance if facts.null_deviance > 0 else 0.0
     return SlopeSummary(
         kind=type(model).__name__,
-        loss=f"{loss_of(model)} loss",
+        loss=f"{loss_of(model)} loss{_contrast(model)}",
         penalty=penalty_in_words(model),
         alpha=alpha_of(model),
         intercept=float(intercept[0]) if coef.ndim == 1 else intercept,
