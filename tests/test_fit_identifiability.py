@@ -217,8 +217,24 @@ def test_terms_at_zero_and_ends_of_ranges_in_tables():
     fit = fit_table(pd.DataFrame({"N": N, "D": D, "loss": loss}))
     said = " ".join(fit.identifiability.sentences)
     assert "A ended at 0: no gain from size is seen" in said
+    loss = 2.0 + 480 * N**-0.35 + 1e-3 * np.log(D / 1e9)  # more tokens, more loss
+    fit = fit_table(pd.DataFrame({"N": N, "D": D, "loss": loss}))
+    assert "B ended at 0: no gain from tokens is seen" in " ".join(fit.identifiability.sentences)
     steep = Chinchilla(E=1.8, A=480.0, B=1e35, alpha=0.35, beta=3.9)
     assert "beta ended at 3, the end of its range" in said_of(N, D, truth=steep, noise=0.0)[1]
+
+
+@pytest.mark.parametrize(
+    ("law", "term", "size", "tokens"),
+    [("two_dimensional", "c0", -0.35, 0.03), ("kaplan", "Dc", -0.07, 0.03), ("kaplan", "k", 0.03, -0.09)],
+)
+@pytest.mark.filterwarnings("ignore::convexlaw.ConvergenceWarning")
+def test_terms_of_other_laws_at_zero(law, term, size, tokens):
+    N, D = grid(np.geomspace(1e8, 1e10, 6), np.geomspace(1e9, 1e11, 6))
+    loss = 3.0 * (N / 1e8) ** size * (D / 1e9) ** tokens  # one of the two makes the loss rise
+    fit = fit_table(pd.DataFrame({"N": N, "D": D, "loss": loss}), law)
+    said = " ".join(fit.identifiability.sentences)
+    assert f"{term} ended at 0: nothing of its term is seen; rows that reach further would tell." in said
 
 
 def test_exchangeable_and_flat_parameters_of_tables():
