@@ -214,12 +214,12 @@ class Recipe:
 
 
 def _gather(work: Any, notes: list[str], what: str) -> Any:
-    """Run ``work``; warnings of convergence become notes, others are passed on."""
+    """Run ``work``; warnings for the user, of convergence or of small classes, become notes."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = work()
     for warning in caught:
-        if issubclass(warning.category, ConvergenceWarning):
+        if issubclass(warning.category, ConvergenceWarning) or warning.category is UserWarning:
             notes.append(f"{what}: {warning.message}")
         else:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)

@@ -135,6 +135,7 @@ class FormulaFeatures(TransformerMixin, BaseEstimator):
         refuse_missing(data, used)
         self._check_levels(data)
         out: pd.DataFrame = _numbers(_evaluate(self.formula, self.spec_, data))
+        _refuse_non_finite(self.formula, out)
         return out
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
@@ -158,6 +159,7 @@ class FormulaFeatures(TransformerMixin, BaseEstimator):
         self.spec_ = matrix.model_spec
         self.intercept_ = "Intercept" in matrix.columns
         out: pd.DataFrame = _numbers(matrix)
+        _refuse_non_finite(self.formula, out)
         if out.shape[1] == 0:
             raise ConvexlawError(f"formula {self.formula!r} has no feature; name at least one column")
         self.names_ = [str(c) for c in out.columns]
@@ -302,6 +304,7 @@ def _response(formula: str, left: Any, data: pd.DataFrame) -> tuple[NDArray[Any]
             return np.asarray(column.astype(object)), (terms[0],)
         return column.to_numpy(dtype=bool if column.dtype.kind == "b" else np.float64), (terms[0],)
     frame = _numbers(_evaluate(formula, left, data))
+    _refuse_non_finite(formula, frame)
     names = tuple(map(str, frame.columns))
     values = frame.to_numpy(dtype=np.float64)
     return values[:, 0] if len(names) == 1 else values, names
@@ -362,6 +365,20 @@ def _numbers(matrix: Any) -> Any:
     """Return the encoded columns without the ones, as float64."""
     frame = matrix.drop(columns="Intercept") if "Intercept" in matrix.columns else matrix
     return frame.__wrapped__.astype(np.float64) if hasattr(frame, "__wrapped__") else frame.astype(np.float64)
+
+
+def _refuse_non_finite(formula: str, frame: pd.DataFrame) -> None:
+    """Raise the error for values that the formula makes of numbers outside a domain, as log(0).
+
+    The rows are those of the index: rows with missing values may have been dropped before.
+    """
+    bad = ~np.isfinite(frame.to_numpy())
+    if bad.any():
+        j = int(np.flatnonzero(bad.any(axis=0))[0])
+        raise ConvexlawError(
+            f"formula {formula!r}: {frame.columns[j]!r} is not finite in {row_list(frame.index[bad[:, j]])}; "
+            "write it otherwise, or drop these rows first"
+        )
 
 
 def _plain(error: BaseException) -> str:

@@ -17,6 +17,7 @@ from convexlaw._result import Result
 from convexlaw.errors import ConvexlawError
 from convexlaw.solvers._fitted import Fitted, Training, fitted
 from convexlaw.solvers._stability import class_labels, halves, part, refit
+from convexlaw.solvers.summary import contrast
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -193,7 +194,7 @@ def relaxed(
     use_robust = split is not None if robust is None else bool(robust)
     table, coef, intercept = _estimate(view, terms, use_robust, level, notes)
     return RelaxedFit(
-        method=_METHODS[view.loss],
+        method=_METHODS[view.loss] + _contrast(model, view.loss),
         by=by,
         table=table,
         coef=coef[0] if coef.shape[0] == 1 else coef,
@@ -205,6 +206,13 @@ def relaxed(
         notes=tuple(dict.fromkeys(notes)),
         features=view.names,
     )
+
+
+def _contrast(model: Any, loss: str) -> str:
+    """Which class the estimates of a regression of classes are for, and against which one."""
+    if loss == "multinomial":
+        return f" against {model.classes_[0]}"
+    return contrast(model)
 
 
 def _unfitted(model: Any) -> Any:

@@ -201,8 +201,18 @@ def penalty_in_words(model: Any) -> str:
     return words if model.scaling == "none" else f"{words}, columns over their {model.scaling}"
 
 
-def _contrast(model: Any) -> str:
-    """Which of two classes a single row of coefficients is for."""
+def contrast(model: Any) -> str:
+    """Which of two classes a single row of coefficients is for, in words; empty for other losses.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+
+    Returns
+    -------
+    str
+    """
     if loss_of(model) != "logistic":
         return ""
     other, modelled = model.classes_.tolist()
@@ -252,7 +262,7 @@ def summarise(
     ratio = 1.0 - facts.deviance / facts.null_deviance if facts.null_deviance > 0 else 0.0
     return SlopeSummary(
         kind=type(model).__name__,
-        loss=f"{loss_of(model)} loss{_contrast(model)}",
+        loss=f"{loss_of(model)} loss{contrast(model)}",
         penalty=penalty_in_words(model),
         alpha=alpha_of(model),
         intercept=float(intercept[0]) if coef.ndim == 1 else intercept,

@@ -139,3 +139,41 @@ def test_a_summary_says_which_class_and_which_levels(frame):
     assert "weight 2 on the top 1 of 2 ranks, 0.5 below" in str(
         Slope(lam=[2.0, 0.5]).fit(X, frame["y"]).summary()
     )
+
+
+@pytest.mark.parametrize("written", ["y ~ np.log(pos) + b", "np.log(pos) ~ b"])
+def test_rows_that_a_formula_cannot_take_are_those_of_the_table(frame, written):
+    """Rows 2 and 4 are dropped for missing values; they must not shift the numbers of the others."""
+    frame["pos"] = 1.0
+    frame.loc[[2, 4], "b"] = np.nan
+    frame.loc[[10, 20], "pos"] = 0.0
+    for use in (
+        lambda: Slope.from_formula(written, frame, na="drop"),
+        lambda: analyse(frame, formula=written, stability=0, split=0.0),
+    ):
+        with pytest.raises(ConvexlawError, match=r"'np.log\(pos\)' is not finite in rows 10, 20"):
+            use()
+
+
+def test_a_formula_refuses_new_rows_outside_its_domain(frame):
+    frame["pos"] = np.exp(frame["c"])
+    model = Slope.from_formula("y ~ np.log(pos) + b", frame)
+    with pytest.raises(ConvexlawError, match=r"'np.log\(pos\)' is not finite in row 3"):
+        model.predict(frame.head(5).assign(pos=[1.0, 1.0, 1.0, -1.0, 1.0]))
+
+
+def test_a_refit_says_which_class(frame):
+    X = frame[["a", "b"]]
+    assert SlopeClassifier(alpha=0.05).fit(X, frame["kind"]).relax().method.endswith("of yes against no")
+    kinds = np.where(frame["b"] > 0.2, "u", np.where(frame["a"] > 0.1, "v", "w"))
+    rng = np.random.default_rng(1)
+    kinds[rng.integers(0, 40, 12)] = "v"
+    several = SlopeClassifier(loss="multinomial", alpha=0.05).fit(X, kinds).relax()
+    assert several.method.endswith("against u")
+    assert set(several.table["response"]) == {"v", "w"}
+
+
+def test_small_classes_are_a_note_not_a_warning(frame):
+    few = frame.assign(kind=["rare"] * 4 + ["usual"] * 36)
+    found = analyse(few, ["kind"], stability=0, split=0.0)
+    assert any("least populated class" in note for note in found.notes)
