@@ -33,6 +33,8 @@ _MAX_DENSE = 4_000_000
 _FEW = 200_000
 # share of entries from which on products of dense columns are faster than those of sparse ones
 _SPARSE = 0.1
+# least size of a working set of giant clusters for which the table is built
+_SUMS = 500
 
 
 class Table(Design):
@@ -185,7 +187,7 @@ class Work:
         if self.thin:
             engine = self._thin_engine(b, h, R)
             engine.solve(lam, cum, goal, rounds)
-        elif self.gram:
+        elif self.gram and (self.sparse or self.w < _SUMS or not giant_clusters(b)):
             engine = self._gram_engine(b, h, R, g)
             engine.solve(lam, cum, goal, engine.rounds + rounds, lam)
         else:
@@ -280,8 +282,7 @@ class Work:
         S, u = problem.family.factor(h, R, problem.weights)
         table = np.empty((self.w, S.shape[0] * S.shape[1]))
         for k, block in enumerate(self.blocks):
-            for row, i in enumerate(range(block.start, block.stop)):
-                table[i] = (self.U[k][row][:, None] * S[:, :, k]).reshape(-1)
+            np.multiply(self.U[k][:, :, None], S[:, :, k], out=table[block].reshape(-1, *S.shape[:2]))
         if problem.fit_intercept:
             ones = S.reshape(-1, problem.m)
             table -= (table @ ones) @ _inverse(ones.T @ ones) @ ones.T
@@ -295,6 +296,12 @@ class Work:
         engine.part = partition(b)
         engine._refresh()
         return engine
+
+
+def giant_clusters(b: Array) -> bool:
+    """Whether few clusters hold many nonzeros: sums of columns are cheaper than a Gram matrix then."""
+    size = np.abs(b[b != 0.0])
+    return bool(size.size >= 100 and size.size > 16 * np.unique(size).size)
 
 
 def _inverse(M: Array) -> Array:
@@ -313,4 +320,4 @@ def _slice(at: Index) -> Any:
     return at
 
 
-__all__ = ["Columns", "Table", "Work"]
+__all__ = ["Columns", "Table", "Work", "giant_clusters"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from convexlaw.solvers._glm_families import Responses
-from convexlaw.solvers._glm_model import Columns, Work
+from convexlaw.solvers._glm_model import Columns, Work, giant_clusters
 from convexlaw.solvers._glm_small_kernels import solve_small
 from convexlaw.solvers._slope_forms import partition
 from convexlaw.theory._sorted_l1_kernels import dual_norm, norm_value, survivors
@@ -187,6 +187,9 @@ class Newton:
         index, key = index[out], key[out]
         # a pass over X costs as much as the Gram matrix of this many columns
         most = max(10, min(50, int(2.0 * lam.size**0.5)), nonzero)
+        if giant_clusters(self.b):
+            # of which more are to come: their number costs little
+            most *= 20
         if index.size > most:
             order = np.argsort(-key, kind="stable")
             first = nonzero
