@@ -258,7 +258,7 @@ def as_weights(sample_weight: Any, n: int) -> Vector:
             f"sample_weight = {weights[bad[0]]:g} in {row_list(bad)}: weights must be finite and >= 0"
         )
     top = float(weights.max())
-    if top > 1e300 / n:
+    if top > 1e307 / n:
         raise ConvexlawError(f"sample_weight reaches {top:.3g}, whose sum overflows: rescale the weights")
     if not weights.any():
         raise ConvexlawError("sample_weight is zero in every row: at least one must be positive")

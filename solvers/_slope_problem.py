@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,18 +86,18 @@ class Problem:
         centering: str = "none",
         scaling: str = "none",
         sample_weight: Any = None,
-        tol: float = 1e-6,
-        max_iter: int = 100_000,
+        tol: Any = 1e-6,
+        max_iter: Any = 100_000,
         solver: str = "auto",
         names: list[Any] | None = None,
     ) -> None:
         self.n, self.p = (int(k) for k in X.shape)
         if self.n == 0 or self.p == 0:
             raise ConvexlawError(f"X has shape {X.shape}: at least one row and one column are needed")
-        if not 0.0 < tol < 1.0:
+        if not isinstance(tol, int | float | np.floating) or not 0.0 < tol < 1.0:
             raise ConvexlawError(f"tol = {tol!r}: the relative duality gap must lie in (0, 1); 1e-6 is usual")
-        if max_iter < 1:
-            raise ConvexlawError(f"max_iter = {max_iter!r}: at least 1 iteration is needed")
+        if not isinstance(max_iter, Integral) or max_iter < 1:
+            raise ConvexlawError(f"max_iter = {max_iter!r}: a whole number >= 1 is needed")
         if solver != "auto" and solver not in FORMS:
             raise ConvexlawError(f"solver = {solver!r}: use 'auto' or one of {', '.join(map(repr, FORMS))}")
         self.names = names if names is not None else column_names(X)
@@ -120,14 +121,15 @@ class Problem:
                     "min",
                 ) else None
             self.design = Design(
-                X, weights, intercept=self.fit_intercept, center=center, scale=scale, tol=tol
+                X, weights, intercept=self.fit_intercept, center=center, scale=scale, tol=self.tol
             )
             self.mean = float(weights @ response) if fit_intercept else 0.0
             if fit_intercept:
                 # the second pass takes out the rounding of the first
                 self.mean += float(weights @ (response - self.mean))
             target = self.design.root * (response - self.mean)
-            if float(np.linalg.norm(target)) <= 3e-15 * abs(self.mean):
+            top = float(np.abs(target).max())
+            if top == 0.0 or top * float(np.linalg.norm(target / top)) <= 3e-15 * abs(self.mean):
                 # a constant response, up to the rounding of its mean
                 target = np.zeros(self.n)
             pull = self.design.pull(target)
@@ -135,6 +137,11 @@ class Problem:
         if not self.energy < _LARGEST:
             raise ConvexlawError(
                 f"y reaches {np.abs(response).max():.3g}, whose square overflows: rescale it"
+            )
+        if self.energy < 1.0 / _LARGEST and target.any():
+            raise ConvexlawError(
+                f"y varies by {np.abs(target / self.design.root.max()).max():.3g} at most, whose square "
+                "underflows: rescale it"
             )
         if not _usable(pull) or not _usable(self.design.shift) or not _usable(scale):
             refuse_non_finite(X, self.names)

@@ -134,3 +134,26 @@ def test_blocks_cover_the_matrix(matrix: Any) -> None:
         count += 1
     np.testing.assert_array_equal(seen, X)
     assert count > 1
+
+
+@pytest.mark.parametrize("scaling", ["none", "sd", "l1", "l2", "max_abs"])
+@pytest.mark.parametrize("form", ["csc", "csr"])
+def test_sparse_entries_stored_in_parts_count_once(scaling: str, form: str) -> None:
+    X, y = make(5, 30, 8)
+    X[np.random.default_rng(0).random(X.shape) < 0.4] = 0.0
+    rows, columns = np.nonzero(X)
+    order = np.random.default_rng(1).permutation(2 * rows.size)
+    value = np.concatenate([0.3 * X[rows, columns], 0.7 * X[rows, columns]])[order]
+    rows, columns = np.tile(rows, 2)[order], np.tile(columns, 2)[order]
+    line, place = (columns, rows) if form == "csc" else (rows, columns)
+    by_line = np.argsort(line, kind="stable")
+    start = np.searchsorted(line[by_line], np.arange(X.shape[form == "csc"] + 1))
+    kind: Any = sp.csc_array if form == "csc" else sp.csr_array
+    parts = kind((value[by_line], place[by_line], start), shape=X.shape)
+    stored = parts.nnz
+    base = Slope(alpha=0.03, tol=1e-11, scaling=scaling).fit(X, y)
+    model = Slope(alpha=0.03, tol=1e-11, scaling=scaling).fit(parts, y)
+    np.testing.assert_allclose(model.coef_, base.coef_, atol=1e-5)
+    path = slope_path(parts, y, alphas=[0.1, 0.03], tol=1e-11, scaling=scaling)
+    np.testing.assert_allclose(path.coefs[:, 1], base.coef_, atol=1e-5)
+    assert parts.nnz == stored

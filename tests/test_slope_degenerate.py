@@ -200,6 +200,8 @@ def test_strings_are_named() -> None:
         ([1.0] * 29 + [-0.5], "sample_weight = -0.5 in row 29"),
         ([1.0] * 29 + [np.nan], "sample_weight = nan in row 29"),
         ([0.0] * 30, "sample_weight is zero in every row"),
+        (["one"] * 30, "sample_weight is not numeric"),
+        ([1e308] * 30, r"sample_weight reaches 1e\+308, whose sum overflows"),
         ([1.0] * 29, r"sample_weight has shape \(29,\), X has 30 rows"),
     ],
 )
@@ -230,6 +232,7 @@ def test_rows_of_weight_zero_do_not_count(data: Any) -> None:
         ({"lam": [1.0, 0.5]}, "lam has 2 weights for p = 6 features"),
         ({"lambda_type": "ridge"}, "lambda_type = 'ridge'"),
         ({"q": 0.0}, "q = 0.0"),
+        ({"q": "a tenth"}, "q = 'a tenth'"),
         ({"loss": "hinge"}, "loss = 'hinge'"),
         ({"tol": 0.0}, "tol = 0.0"),
         ({"tol": "small"}, "tol = 'small'"),
@@ -265,8 +268,25 @@ def test_huge_values_are_refused_or_solved(data: Any) -> None:
         Slope().fit(X * 5e307, y)
     with pytest.raises(ConvexlawError, match="y reaches"):
         Slope().fit(X, y * 1e200)
+    with pytest.raises(ConvexlawError, match=r"y varies by .* square underflows"):
+        Slope().fit(X, y * 1e-200)
     big = Slope(alpha=0.05 * 1e100, tol=1e-8).fit(X * 1e100, y)
     plain = Slope(alpha=0.05, tol=1e-8).fit(X, y)
     np.testing.assert_allclose(big.coef_ * 1e100, plain.coef_, rtol=1e-3)
     small = Slope(alpha=0.05 * 1e-100, tol=1e-8).fit(X * 1e-100, y)
     np.testing.assert_allclose(small.coef_ * 1e-100, plain.coef_, rtol=1e-3)
+
+
+def test_complex_numbers_are_refused(data: Any) -> None:
+    X, y = data
+    for seen in (X * 1j, sp.csc_array(X * 1j)):
+        with pytest.raises(ConvexlawError, match="Complex data not supported"):
+            slope_path(seen, y)
+    with pytest.raises(ConvexlawError, match="y has complex numbers"):
+        slope_path(X, y * 1j)
+
+
+@pytest.mark.parametrize(("name", "bad"), [("tol", "small"), ("max_iter", "many"), ("max_iter", np.nan)])
+def test_bad_limits_of_a_path(data: Any, name: str, bad: Any) -> None:
+    with pytest.raises(ConvexlawError, match=f"{name} = "):
+        slope_path(*data, **{name: bad})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -106,7 +107,8 @@ def bh_sequence(p: int, q: float = 0.1) -> Vector:
     from scipy.special import ndtri
 
     _check_p(p)
-    if not 0 < q <= 1:
+    share: Any = q
+    if not isinstance(share, Real) or not 0 < q <= 1:
         raise ConvexlawError(f"q = {q!r}: the false discovery rate must lie in (0, 1]; 0.1 is usual")
     # the lower tail keeps full precision where 1 - iq/2p would round; max() turns -0.0 at q = 1 into 0
     sequence: Vector = np.maximum(-ndtri(np.arange(1, p + 1) * (q / (2.0 * p))) if p else np.zeros(0), 0.0)
