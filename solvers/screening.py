@@ -16,13 +16,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pandas as pd
+    from numpy.typing import NDArray
 
 __all__ = ["Screened", "numeric_columns", "screen"]
 
 _MISSING = 0.5  # a column with a larger share of missing values would cost more rows than it is worth
 _LEVELS = 30  # text columns with more levels are names, not categories
 _MARKS = {"", "?", "-", "--", ".", "na", "n/a", "nan", "null", "none", "missing", "unknown", "#n/a"}
-_ID = re.compile(r"(^|[_ .-])(id|ids|uid|uuid|guid|index|idx|row|rownames|row_?number|key)$", re.IGNORECASE)
+_ID = re.compile(
+    r"(^|[_ .-])(id|ids|uid|uuid|guid|index|idx|row|rownames|row_?number|key|nr|no|num|number)\.?$",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +161,12 @@ def screen(
     clean = clean[~(lost | gone)]
     notes += _remarks(clean, responses, features)
     if len(clean) < 3:
-        raise ConvexlawError(f"{len(clean)} rows are complete; leave out the columns with missing values")
+        counts = missing.sum().sort_values(ascending=False)
+        most = ", ".join(f"{c} {k}" for c, k in counts[counts > 0].head(6).items())
+        raise ConvexlawError(
+            f"{len(clean)} of {len(frame)} rows are complete (missing values: {most or 'none'}); at least 3 "
+            "are needed: leave out columns with missing values"
+        )
     late = [c for c in features if clean[c].nunique() < 2 and c not in keep]
     for name in late:
         refused[name] = "constant in the complete rows"
@@ -198,6 +207,12 @@ def _remarks(clean: pd.DataFrame, responses: Sequence[str], features: Sequence[s
         names = ", ".join(coded[:8]) + (", ..." if len(coded) > 8 else "")
         said.append(
             f"whole numbers with few levels are used as numbers: {names} (C(name) in a formula: as levels)"
+        )
+    counting = [c for c in numeric if len(clean) > 10 and _permuted(clean[c].to_numpy(dtype=np.float64))]
+    if counting:
+        said.append(
+            f"consecutive whole numbers, each once: {', '.join(counting[:8])} "
+            "(an identifier? then leave it out)"
         )
     for name in responses:
         if not types.is_numeric_dtype(clean[name]):
@@ -246,10 +261,10 @@ def _as_numbers(values: pd.Series) -> tuple[pd.Series, str]:
 
 
 def _unspaced(value: Any) -> Any:
-    """Text without blanks and thousands' commas."""
+    """Text without blanks, signs of percent and currencies, and thousands' commas."""
     if not isinstance(value, str):
         return value
-    text = value.strip()
+    text = re.sub(r"^[€$£] ?(?=[-+\d.])|(?<=[\d.]) ?[%€$£]$", "", value.strip())
     return text.replace(",", "") if re.fullmatch(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?", text) else text
 
 
@@ -281,6 +296,11 @@ def _reason(name: str, values: pd.Series, n: int) -> str:
     if distinct > _LEVELS:
         return f"text with {distinct} levels; group them"
     return ""
+
+
+def _permuted(x: NDArray[np.float64]) -> bool:
+    """Whether x is a run of consecutive whole numbers in some order."""
+    return bool((np.diff(np.sort(x)) == 1.0).all()) and bool(x[0] == np.round(x[0]))
 
 
 def _dates(present: pd.Series) -> bool:

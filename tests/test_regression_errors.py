@@ -8,9 +8,11 @@ import pytest
 from sklearn.model_selection import GroupKFold
 
 from convexlaw import Slope, SlopeClassifier, SlopeClassifierCV, SlopeCV, TwoLevelSlope, TwoLevelSlopeCV
+from convexlaw.cli._regression_data import read_table
 from convexlaw.errors import ConvexlawError
 from convexlaw.solvers.analysis import analyse
 from convexlaw.solvers.formula import model_data
+from convexlaw.solvers.screening import screen
 
 REGRESSORS = [Slope(), TwoLevelSlope(), Slope(loss="huber"), SlopeCV(cv=3), TwoLevelSlopeCV(cv=3)]
 CLASSIFIERS = [SlopeClassifier(), SlopeClassifierCV(cv=3)]
@@ -177,3 +179,34 @@ def test_small_classes_are_a_note_not_a_warning(frame):
     few = frame.assign(kind=["rare"] * 4 + ["usual"] * 36)
     found = analyse(few, ["kind"], stability=0, split=0.0)
     assert any("least populated class" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252", "utf-16"])
+def test_tables_of_every_usual_encoding_are_read(tmp_path, encoding):
+    table = pd.DataFrame({"Fläche": [80.5, 70.25, 91.0], "Ort": ["Köln", "Bonn", "Köln"]})
+    table.to_csv(tmp_path / "t.csv", sep=";", decimal=",", index=False, encoding=encoding)
+    pd.testing.assert_frame_equal(read_table(tmp_path / "t.csv"), table, check_dtype=False)
+
+
+def test_numbers_with_signs_are_numbers(frame):
+    share = np.round(np.abs(frame["a"]) * 10, 1)
+    for text in ("{}%", "{} %", "€{}", "$ {}", "{} €", "{}"):
+        found = screen(frame.assign(share=[text.format(v) for v in share]), ["y"])
+        assert np.array_equal(found.frame["share"], share), text
+    labels = screen(frame.assign(share=["a%", "b%"] * 20), ["y"])
+    assert set(labels.frame["share"]) == {"a%", "b%"}
+
+
+@pytest.mark.parametrize(("name", "used"), [("Kunde Nr.", False), ("customer_no", False), ("place", True)])
+def test_shuffled_identifiers_are_left_out_by_name_or_told(frame, name, used):
+    numbers = np.random.default_rng(2).permutation(40) + 1000
+    found = screen(frame.assign(**{name: numbers}), ["y"])
+    assert (name in found.features) == used
+    assert used == any("each once: place " in note for note in found.notes)
+
+
+def test_too_few_complete_rows_name_the_columns(frame):
+    frame.loc[::2, "a"] = np.nan
+    frame.loc[1::2, "b"] = np.nan
+    with pytest.raises(ConvexlawError, match=r"0 of 40 rows are complete \(missing values: a 20, b 20\)"):
+        screen(frame, ["y"])

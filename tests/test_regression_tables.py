@@ -124,7 +124,7 @@ def test_errors(table: pd.DataFrame) -> None:
         screen(table.assign(x=1), ["y"])
     with pytest.raises(ConvexlawError, match="two columns are called"):
         screen(pd.concat([table, table[["x"]]], axis=1), ["y"])
-    with pytest.raises(ConvexlawError, match="2 rows are complete"):
+    with pytest.raises(ConvexlawError, match="2 of 60 rows are complete"):
         screen(table.assign(x=np.where(np.arange(N) % 30 == 0, 1.0, np.nan), z=table["x"]), ["y"], keep=["x"])
     with pytest.raises(ConvexlawError, match="na = 'fill'"):
         screen(table, ["y"], na="fill")
