@@ -1,7 +1,7 @@
 """Two dozen steps of the real Hugging Face Trainer under a schedule, against a plain torch loop.
 
-``pip install transformers accelerate``, then ``python benchmarks/check_huggingface.py``. Without
-transformers it says so and ends. ``tests/test_exporters_huggingface.py`` asserts the figures where it is installed.
+``python benchmarks/check_huggingface.py`` (transformers and accelerate come with the extra ``test``). Without
+transformers it says so and ends. ``tests/test_exporters_huggingface.py`` asserts the figures.
 """
 
 from __future__ import annotations
