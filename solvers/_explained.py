@@ -12,11 +12,11 @@ from convexlaw.solvers._fitted import Fitted, Training, fitted
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import ArrayLike, NDArray
+
     from convexlaw.solvers.diagnostics import Diagnostics
     from convexlaw.solvers.intervals import PredictionInterval
     from convexlaw.solvers.refit import RelaxedFit
-    from numpy.typing import ArrayLike, NDArray
-
     from convexlaw.solvers.summary import SlopeSummary
 
     Vector = NDArray[np.float64]
