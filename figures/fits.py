@@ -382,5 +382,5 @@ def plot_profile(
     ax.axvline(fit.params[parameter], color=COLORS["data"], lw=0.8)
     ax.axvspan(max(low, values[0]), min(high, values[-1]), color=COLORS["fit"], alpha=0.12, lw=0)
     ax.set_xlabel(parameter)
-    ax.set_ylabel(f"rise of the objective ({level:.0%} limit = 1)")
+    ax.set_ylabel(f"rise of objective\n({level:.0%} limit = 1)")
     return ax
