@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import binom
 
 SETS = 300  # standard error of a coverage of 95 %: 1.3 points
 
@@ -35,13 +34,14 @@ def script():
 )
 def test_coverage(script, case, record_property):
     names = script.CASES[case][1]
-    for method, cover in script.coverage(case, SETS).items():
+    # the table law is cheap: enough sets that two standard errors above 98 % mean something
+    sets = 1000 if case.startswith("chinchilla") else SETS
+    for method, cover in script.coverage(case, sets).items():
+        error = np.sqrt(cover * (1 - cover) / sets)
         record_property(f"{case}: {method}", dict(zip(names, cover.round(3), strict=False)))
         print(case, method, dict(zip(names, cover.round(3), strict=False)))
         assert np.all(cover >= 0.90)
-        # so few misses happen once in a hundred times at 98 % (a standard error taken near 100 % is none)
-        misses = np.round((1 - cover) * SETS)
-        assert np.all(binom.cdf(misses, SETS, 0.02) >= 0.01), misses
+        assert np.all(cover - 2 * error <= 0.98)
 
 
 def test_coverage_under_correlated_noise(script):
