@@ -122,14 +122,14 @@ def certify(problem: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("free", [False, True])
 @pytest.mark.parametrize("seed", range(3))
-def test_agrees_with_cvxpy(seed: int, free: bool) -> None:
+def test_agrees_with_cvxpy(solved: Any, seed: int, free: bool) -> None:
     n, p = 40, 12
     X, y = make(seed, n, p, 0.3)
     lam, alpha = bh_sequence(p, 0.2), 0.05
     b, b0 = cp.Variable(p), cp.Variable()
     fit = y - X @ b - (b0 if free else 0.0)
     problem = cp.Problem(cp.Minimize(cp.sum_squares(fit) / (2 * n) + alpha * cp.dotsort(cp.abs(b), lam)))
-    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-13, tol_gap_rel=1e-13, tol_feas=1e-13)
+    solved(problem, 1e-13)
     model = Slope(lam=lam, alpha=alpha, fit_intercept=free, tol=1e-12).fit(X, y)
     np.testing.assert_allclose(model.coef_, b.value, atol=1e-6)
     assert objective(X, y, model.coef_, model.intercept_, alpha * lam) <= problem.value + 1e-10
@@ -208,15 +208,13 @@ def test_plain_lists_will_do() -> None:
     np.testing.assert_array_equal(listed.coef_, array.coef_)
 
 
-def test_two_scalings_of_the_objective() -> None:
+def test_two_scalings_of_the_objective(solved: Any) -> None:
     # 1/2 ||y - Xb||^2 + J_mu(b) with mu = n alpha lam has the same minimiser
     X, y = make(2, 40, 15)
     lam, alpha = bh_sequence(15), 0.08
     mu = amp_weights(alpha, lam, 40)
     b = cp.Variable(15)
-    cp.Problem(cp.Minimize(0.5 * cp.sum_squares(y - X @ b) + cp.dotsort(cp.abs(b), mu))).solve(
-        solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12
-    )
+    solved(cp.Problem(cp.Minimize(0.5 * cp.sum_squares(y - X @ b) + cp.dotsort(cp.abs(b), mu))), 1e-12)
     model = Slope(lam=lam, alpha=alpha, fit_intercept=False, tol=1e-12).fit(X, y)
     np.testing.assert_allclose(model.coef_, b.value, atol=1e-6)
 

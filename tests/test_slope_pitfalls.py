@@ -172,7 +172,7 @@ def test_a_giant_cluster_is_taken_in_whole() -> None:
     assert gap <= 1e-6 * model.null_objective_
 
 
-def test_duplicated_columns_and_more_clusters_than_rows() -> None:
+def test_duplicated_columns_and_more_clusters_than_rows(solved: Any) -> None:
     # singular reduced problems: the solution is not unique, its objective is
     rng = np.random.default_rng(4)
     Z = rng.normal(size=(12, 10))
@@ -181,7 +181,7 @@ def test_duplicated_columns_and_more_clusters_than_rows() -> None:
     lam = np.linspace(1.0, 0.2, 40)
     b = cp.Variable(40)
     problem = cp.Problem(cp.Minimize(cp.sum_squares(y - X @ b) / 24 + 0.01 * cp.dotsort(cp.abs(b), lam)))
-    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12)
+    solved(problem, 1e-12)
     for form in ("auto", "gram", "columns", "residual"):
         model = Slope(lam=lam, alpha=0.01, fit_intercept=False, solver=form, tol=1e-10).fit(X, y)
         value = 0.5 * np.mean((y - X @ model.coef_) ** 2) + 0.01 * np.sort(np.abs(model.coef_))[::-1] @ lam
@@ -345,7 +345,7 @@ def test_no_warning_in_ordinary_use() -> None:
         slope_path(X, y, n_alphas=10)
 
 
-def test_weighted_quadratics_are_open_to_other_losses() -> None:
+def test_weighted_quadratics_are_open_to_other_losses(solved: Any) -> None:
     """The engine takes any weights and target: one proximal Newton step of the logistic loss, by hand."""
     from convexlaw.solvers._slope_design import Design
     from convexlaw.solvers._slope_engine import Engine
@@ -371,7 +371,7 @@ def test_weighted_quadratics_are_open_to_other_losses() -> None:
     b, c = cp.Variable(12), cp.Variable()
     loss = cp.sum(cp.logistic(X @ b + c) - cp.multiply(label, X @ b + c)) / 60
     problem = cp.Problem(cp.Minimize(loss + cp.dotsort(cp.abs(b), lam)))
-    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+    solved(problem, 1e-11)
     np.testing.assert_allclose(coef, b.value, atol=1e-5)
     eta: Any = X @ coef + b0
     value = np.mean(np.logaddexp(0, eta) - label * eta) + np.sort(np.abs(coef))[::-1] @ lam
