@@ -327,7 +327,7 @@ def load(name: str) -> pd.DataFrame:
     import pandas as pd
 
     _known(name)
-    folder = Path(str(importlib.resources.files("convexlaw.simulations").joinpath("logs", "evidence")))
+    folder = Path(str(importlib.resources.files("convexlaw.simulations").joinpath("evidence_logs")))
     return pd.read_csv(folder / f"{name}.csv", comment="#")
 
 

@@ -207,10 +207,12 @@ def with_stated_schedules(table: RunTable) -> RunTable:
 
 def _run(table: RunTable, name: str) -> RunData:
     if not table.has_lr(name):
+        source = table.meta.get(name, {}).get("source")
+        where = f" ({source})" if source else ""
         raise ConvexlawError(
-            f"run {name!r} has no learning rates, and every law needs them: "
-            f"give read_runs schedule={{{name!r}: lr}} with one learning rate a step, or add a column lr "
-            f"to the log"
+            f"run {name!r}{where} has no learning rates, and every law needs them: "
+            f"give read_runs schedule={{{name!r}: lr}} with one learning rate a step, add a column lr "
+            f"to the log, or leave the run out with select() of the others"
         )
     lr = table.dense_lr(name)
     rows = table.frame.loc[table.frame["run"] == name]

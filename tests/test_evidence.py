@@ -119,7 +119,7 @@ def test_packaged_logs_are_complete(experiment: str):
 
 
 def test_packaged_logs_are_small():
-    folder = Path(evidence.__file__).parent / "logs" / "evidence"
+    folder = Path(evidence.__file__).parent / "evidence_logs"
     assert sum(path.stat().st_size for path in folder.iterdir()) < 400_000
 
 

@@ -69,7 +69,9 @@ def test_wheel_holds_every_module_and_imports_without_the_checkout(tmp_path: Pat
     assert tracked_modules <= names
     assert "convexlaw/py.typed" in names
     assert "convexlaw/figures/convexlaw.mplstyle" in names
-    logs = {f"convexlaw/{n}" for n in tracked if n.startswith("simulations/logs/")}
+    logs = {
+        f"convexlaw/{n}" for n in tracked if n.startswith(("simulations/logs/", "simulations/evidence_logs/"))
+    }
     assert logs, "the packaged training logs are missing"
     assert logs <= names
     templates = {n for n in tracked if n.startswith("convexlaw/templates/")}

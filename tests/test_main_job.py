@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -178,6 +179,27 @@ def test_fit_curve_shows_a_readable_summary(user_logs: Path, tmp_path: Path) -> 
     assert "held-out runs with a mean absolute error" in done.stdout
     assert "report: r/report.html" in done.stdout.replace("\\", "/")
     assert max(len(line) for line in done.stdout.splitlines()) <= 220
+
+
+def test_a_run_without_rates_is_named_and_can_be_left_out(user_logs: Path, tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    (logs / "old").mkdir(parents=True)
+    for name in ("cos", "wsd20"):
+        shutil.copy(user_logs / f"{name}.csv", logs)
+    for name in ("bare", "bald"):
+        pd.DataFrame({"step": [0, 10], "loss": [3.0, 2.0]}).to_csv(logs / "old" / f"{name}.csv", index=False)
+    call = ("fit", "curve", "logs", "--train", "cos", "--law", "cvx4q", "--out", "r")
+    done = command(*call, "--exclude", "*bald", cwd=tmp_path)
+    assert done.returncode == 2
+    for words in ("run 'old/bare' has no learning rates (in logs/old/bare.csv)", "--schedule", "--exclude"):
+        assert words in done.stderr
+    both = command(*call, cwd=tmp_path).stderr
+    assert "2 of 4 runs have no learning rates: old/bald, old/bare" in both
+    whole = command(*call, "--exclude", "old/*", cwd=tmp_path)
+    assert whole.returncode == 0, whole.stderr
+    assert "old/" not in whole.stdout
+    nothing = command(*call, "--exclude", "*", cwd=tmp_path)
+    assert "--exclude names every run" in nothing.stderr
 
 
 @pytest.mark.parametrize(

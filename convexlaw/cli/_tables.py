@@ -134,6 +134,23 @@ def schedule_arguments(given: Sequence[str]) -> dict[str, NDArray[np.float64]] |
     return named
 
 
+def need_rates(runs: RunTable) -> None:
+    """Refuse runs without learning rates: name them and their files, say how to give or to leave them."""
+    from convexlaw.runs._raw import listed
+
+    bare = [name for name in runs.runs if not runs.has_lr(name)]
+    if not bare:
+        return
+    files = dict.fromkeys(str(runs.meta[n]["source"]) for n in bare if "source" in runs.meta[n])
+    who = f"run {bare[0]!r} has" if len(bare) == 1 else f"{len(bare)} of {len(runs)} runs have"
+    which = "" if len(bare) == 1 else f": {listed(bare, 3)}"
+    where = f" (in {listed(files, 3)})" if files else ""
+    raise ConvexlawError(
+        f"{who} no learning rates{which}{where}; every law needs them: give --schedule 'RUN=SPEC' for each, "
+        "add a column lr to the log, or leave out what is no run to fit with --exclude 'NAME*'"
+    )
+
+
 def sources(runs: RunTable) -> list[str]:
     """Files that the runs were read from, each once."""
     return list(dict.fromkeys(str(meta["source"]) for meta in runs.meta.values() if "source" in meta))

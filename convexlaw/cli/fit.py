@@ -22,6 +22,9 @@ def curve(
         list[str] | None,
         typer.Option(help="Runs to predict, by name or glob (repeatable). Default: all others."),
     ] = None,
+    exclude: Annotated[
+        list[str] | None, typer.Option(help="Runs to leave out, by name or glob (repeatable).")
+    ] = None,
     law: Annotated[str, typer.Option(help="Law, or auto: rc4 with weight decay known, else cvx4q.")] = "auto",
     weight_decay: Annotated[
         float | None, typer.Option(help="Decoupled weight decay of the runs (for rc4).")
@@ -56,6 +59,11 @@ def curve(
     runs = with_stated_schedules(
         convexlaw.read_runs(logs, schedule=_tables.schedule_arguments(schedule or []))
     )
+    if exclude:
+        left_out = set(runs.select(exclude).runs)
+        if len(left_out) == len(runs):
+            raise convexlaw.ConvexlawError("--exclude names every run: nothing is left to fit")
+        runs = runs.select([name for name in runs.runs if name not in left_out])
     if train or test:
         wanted = {
             *(runs.select(train).runs if train else ()),
@@ -79,6 +87,7 @@ def curve(
             )
     else:
         trained = None
+    _tables.need_rates(runs)
     fit = convexlaw.fit_curves(
         runs, law, train=trained, weight_decay=weight_decay, init_std=init_std, split=split
     )
