@@ -42,10 +42,10 @@ class Budget:
         nonnegative("overhead", self.overhead)
         if self.seconds is not None and self.per_sample is None:
             raise ConvexlawError(
-                "seconds needs per_sample, the time of a sample (and overhead, that of a step)"
+                "seconds= needs per_sample=, the time of a sample (and overhead=, that of a step)"
             )
         if self.seconds is not None and self.samples is not None:
-            raise ConvexlawError("samples and seconds are both given: give one of them")
+            raise ConvexlawError("samples= and seconds= are both given: give one of them")
         if self.max_batch is not None and self.max_batch < self.min_batch:
             raise ConvexlawError(f"max_batch = {self.max_batch:g} is below min_batch = {self.min_batch:g}")
         return self
@@ -82,7 +82,7 @@ def horizons(fit: CurveFit, budget: Budget, splits: bool) -> list[Horizon]:
     low, high = budget.min_batch, math.inf if budget.max_batch is None else budget.max_batch
     spends = budget.samples is not None or budget.seconds is not None
     if budget.steps is None and not spends:
-        raise ConvexlawError("no budget: give steps, samples, or seconds with per_sample")
+        raise ConvexlawError("no budget: give steps=, samples=, or seconds= with per_sample=")
     size = budget.batch_size
     if size is not None and not low <= size <= high:
         raise ConvexlawError(f"batch_size = {size:g} lies outside {low:g} to {high:g}")
@@ -101,16 +101,18 @@ def horizons(fit: CurveFit, budget: Budget, splits: bool) -> list[Horizon]:
         if splits and size is None:
             fitted = "" if known is None else f" (fitted: {known[0]:g} to {known[1]:g})"
             raise ConvexlawError(
-                f"this fit tells batch sizes apart: give batch_size or samples beside the steps{fitted}"
+                f"this fit tells batch sizes apart: give batch_size= or samples= beside the steps{fitted}"
             )
         return [_known(fit, Horizon(budget.steps, size), splits)]
     if size is not None and (not splits or budget.batch_size is not None):
         return [_known(fit, Horizon(_whole(budget, size), size), splits)]
     if known is None:
-        raise ConvexlawError("the fitted runs log no batch size: give batch_size (or steps) with this budget")
+        raise ConvexlawError(
+            "the fitted runs log no batch size: give batch_size= (or steps=) with this budget"
+        )
     if not splits:
         raise ConvexlawError(
-            f"steps are open and the fit cannot choose them: {no_batch_reason(fit)}; give steps"
+            f"steps are open and the fit cannot choose them: {no_batch_reason(fit)}; give steps="
         )
     first, last = max(known[0], low), min(known[1], high)
     if (
@@ -120,7 +122,7 @@ def horizons(fit: CurveFit, budget: Budget, splits: bool) -> list[Horizon]:
     if first > last:
         raise ConvexlawError(
             f"batch sizes from {low:g} to {high:g} lie outside the fitted {known[0]:g} to {known[1]:g}: "
-            "widen the limits, or give steps"
+            "widen the limits, or give steps="
         )
     counts = sorted({_whole(budget, b) for b in np.geomspace(first, last, POINTS)})
     within = [t for t in counts if t <= EXTRAPOLATION * fit._state.ranges.steps]
@@ -165,5 +167,5 @@ def _known(fit: CurveFit, horizon: Horizon, splits: bool) -> Horizon:
     raise ConvexlawError(
         f"this budget means batch size {horizon.batch:.6g}, but {no_batch_reason(fit)}; "
         f"at {known[0]:g} it is {horizon.steps * horizon.batch / known[0]:.0f} steps of the same samples; "
-        "or give noise_scale (sigma^2/G^2 in samples), measured from gradient norms at two batch sizes"
+        "or give noise_scale= (sigma^2/G^2 in samples), measured from gradient norms at two batch sizes"
     )

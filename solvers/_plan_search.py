@@ -124,7 +124,7 @@ class Search:
             return peak, loss, None
         chooser = self.chooser if drawn else self.chooser.bare()
         if chooser.batch and sizes is None:
-            raise ConvexlawError("peak_fit tells batch sizes apart: give batch_size or samples too")
+            raise ConvexlawError("peak_fit= tells batch sizes apart: give batch_size= or samples= too")
         peak, loss, each = chooser.best_peak(unit, sizes if chooser.batch else None, self.grid)
         if self.chooser is not self.view and not drawn:
             loss = float(self.view.bare().losses([(peak * unit, sizes)])[0][0])

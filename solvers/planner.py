@@ -206,7 +206,7 @@ def plan_run(
     chooser = view if peak_fit is None else view_of(peak_fit, weight_decay=weight_decay)
     grid = _grid(fit if peak_fit is None else peak_fit, peak, peaks)
     if scheduled and allowed[0].batch is None:
-        raise ConvexlawError("a batch schedule needs samples or batch_size beside the steps")
+        raise ConvexlawError("a batch schedule needs samples= or batch_size= beside the steps")
     kinds = ["static"]
     if view.batch and scheduled is not False:
         kinds = ["scheduled"] if scheduled else ["static", "scheduled"]

@@ -224,7 +224,7 @@ def test_plan_without_batch_sizes_writes_the_learning_rates(capsys, saved, tmp_p
         (("batch", "--schedule", SPEC, "--samples", 1e5, "--in-samples", "--stages", 2), "leave --stages"),
         (
             ("batch", "--schedule", "linear:steps=9", "--samples", 1e5, "--in-samples"),
-            "write steps= and peak=",
+            "write steps=T,peak=P into it",
         ),
         (("batch", "none.json", "--samples", 1e5), "none.json: cannot be read"),
         (("plan", "none.json", "--steps", 10), "none.json: cannot be read"),
@@ -241,7 +241,12 @@ def test_errors_are_one_line(capsys, tmp_path, arguments, words):
 
 def test_errors_about_a_fit_are_one_line(capsys, saved, tmp_path):
     for arguments, words in (
-        (("plan", saved["one"]), "no budget"),
+        (("plan", saved["one"]), "no budget: give --steps, --samples, or --seconds with --per-sample"),
+        (("plan", saved["one"], "--steps", 0), "error: --steps 0: give a whole number of steps"),
+        (("plan", saved["one"], "--seconds", 5), "--seconds needs --per-sample, the time of a sample"),
+        (("plan", saved["one"], "--steps", 9, "--min", 8, "--max", 4), "--max 4 is below --min 8"),
+        (("batch", saved["joint"], "--seconds", 5, "--steps", 9), "--seconds needs --per-sample"),
+        (("batch", "--schedule", "linear:steps=9,peak=1", "--samples", 1), "samples 1 cannot be met"),
         (("plan", saved["one"], "--steps", 100, "--samples", 9600), "means batch size 96"),
         (("plan", saved["joint"], "--steps", 100, "--samples", 200, "--min", 8), "take 800 to any number"),
         (("batch", saved["joint"], "--samples", 1e4, "--in-samples"), "--in-samples needs a --schedule"),

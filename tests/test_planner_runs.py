@@ -239,7 +239,7 @@ def test_without_batch_sizes_the_learning_rates_are_planned_alone():
     assert len(str(plan).splitlines()) <= 12
     for options, words in [
         (dict(samples=1000.0), "give batch_size"),
-        (dict(steps=500, scheduled=True), "needs samples or batch_size"),
+        (dict(steps=500, scheduled=True), "needs samples= or batch_size="),
     ]:
         with pytest.raises(ConvexlawError, match=words):
             plan_run(made, shapes=("linear",), **options)
@@ -267,12 +267,12 @@ def test_an_infeasible_budget_gives_the_feasible_range(fit):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (dict(), "no budget: give steps, samples, or seconds"),
+        (dict(), "no budget: give steps=, samples=, or seconds="),
         (dict(steps=0), "steps = 0"),
-        (dict(steps=100), r"give batch_size or samples beside the steps \(fitted: 16 to 128\)"),
+        (dict(steps=100), r"give batch_size= or samples= beside the steps \(fitted: 16 to 128\)"),
         (dict(samples=10), "0 steps at batch size 16|steps at batch size"),
-        (dict(seconds=10), "seconds needs per_sample"),
-        (dict(seconds=10, per_sample=1, samples=5), "samples and seconds are both given"),
+        (dict(seconds=10), "seconds= needs per_sample="),
+        (dict(seconds=10, per_sample=1, samples=5), "samples= and seconds= are both given"),
         (dict(steps=10, samples=400, batch_size=99), "leave one of the three out"),
         (dict(steps=10, batch_size=8, min_batch=16), "batch_size = 8 lies outside 16 to inf"),
         (dict(samples=1e5, min_batch=300), "lie outside the fitted 16 to 128"),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +23,45 @@ if TYPE_CHECKING:
     from convexlaw.theory.batch import BatchPlan
 
 MOST = 12  # stages on the screen
+
+# arguments of the planning functions -> options of the commands
+_OPTIONS = {
+    "min_batch": "--min",
+    "max_batch": "--max",
+    "peaks": "--peak",
+    **{
+        name: f"--{name.replace('_', '-')}"
+        for name in (
+            "batch_size", "level", "multiple_of", "noise_scale", "overhead", "peak", "peak_fit", "per_sample",
+            "powers_of_two", "samples", "seconds", "seq_length", "stages", "steps", "warmup", "weight_decay",
+        )
+    },
+}  # fmt: skip
+
+
+def as_options(text: str) -> str:
+    """Name the options of the commands where a sentence names arguments of functions.
+
+    Words such as ``steps`` are arguments only before an equals sign.
+
+    Examples
+    --------
+    >>> as_options("steps = 0: give steps=, or samples= beside min_batch; wsd:steps=9")
+    '--steps 0: give --steps, or --samples beside --min; wsd:steps=9'
+    """
+    for name, option in _OPTIONS.items():
+        equals = r"(?: =(?= )|=(?![\w.]))"
+        text = re.sub(rf"(?<![\w:,'\"-]){name}\b(?!\[){equals}{'?' if '_' in name else ''}", option, text)
+    return text
+
+
+@contextmanager
+def options_named() -> Iterator[None]:
+    """Let errors of the functions behind a command name its options."""
+    try:
+        yield
+    except ConvexlawError as error:
+        raise ConvexlawError(as_options(str(error))) from None
 
 
 def load_curves(path: Path) -> CurveFit:

@@ -96,11 +96,12 @@ def batch(
     if schedule is None:
         if fitted is None or in_samples:
             raise ConvexlawError("--in-samples needs a --schedule")
-        made = plan_run(
-            fitted, steps=steps, samples=samples, seconds=seconds, overhead=overhead, per_sample=per_sample,
-            warmup=warmup, scheduled=True, stages=stages, powers_of_two=powers_of_two,
-            noise_scale=noise_scale, level=level, **limits,
-        )  # fmt: skip
+        with _plans.options_named():
+            made = plan_run(
+                fitted, steps=steps, samples=samples, seconds=seconds, overhead=overhead,
+                per_sample=per_sample, warmup=warmup, scheduled=True, stages=stages,
+                powers_of_two=powers_of_two, noise_scale=noise_scale, level=level, **limits,
+            )  # fmt: skip
         if made.batch is None:
             raise ConvexlawError("the fitted runs log no batch size: give a --schedule")
         notes += [
@@ -115,18 +116,11 @@ def batch(
             )
         if in_samples:
             shape = schedule
-        lr, plan = _scheduled(
-            schedule,
-            fitted,
-            samples,
-            seconds,
-            overhead,
-            per_sample,
-            stages,
-            powers_of_two,
-            in_samples,
-            limits,
-        )
+        with _plans.options_named():
+            lr, plan = _scheduled(
+                schedule, fitted, samples, seconds, overhead, per_sample, stages, powers_of_two, in_samples,
+                limits,
+            )  # fmt: skip
         title = schedule
     forecast = None
     if fitted is not None:
@@ -135,7 +129,7 @@ def batch(
             notes += forecast.sentences
         except ConvexlawError as error:
             notes.append(str(error)[:1].upper() + str(error)[1:] + ".")
-    notes = list(dict.fromkeys(notes))
+    notes = [_plans.as_options(text) for text in dict.fromkeys(notes)]
     plan = replace(plan, lr=lr)
     of_law = fitted is not None and not in_samples
     written: list[Path] = []
@@ -193,7 +187,7 @@ def _scheduled(
             )
         _, values = parse_parameters(schedule)
         if "steps" not in values or "peak" not in values:
-            raise ConvexlawError(f"--schedule {schedule}: write steps= and peak= into it")
+            raise ConvexlawError(f"--schedule {schedule}: write steps=T,peak=P into it")
         plan = batches.plan_in_samples(schedule, samples, values["steps"], peak=values["peak"], **limits)
         return plan.lr, plan
     lr = _tables.parse_schedule(schedule)

@@ -75,18 +75,20 @@ def plan(
 
     _plans.check_out(out)
     fitted = _plans.load_curves(fit)
-    made = plan_run(
-        fitted, steps=steps, samples=samples, seconds=seconds, overhead=overhead, per_sample=per_sample,
-        batch_size=batch_size, shapes=tuple(shape) if shape else SHAPES, warmup=warmup, peak=peak,
-        peak_fit=None if peak_fit is None else _plans.load_curves(peak_fit), scheduled=scheduled,
-        min_batch=min_batch, max_batch=max_batch, multiple_of=multiple_of, stages=stages,
-        powers_of_two=powers_of_two, noise_scale=noise_scale, weight_decay=weight_decay, level=level,
-    )  # fmt: skip
-    rules = scaling_rules(
-        fitted, made.shape, made.steps, samples=made.samples, weight_decay=weight_decay, level=level
-    )
+    with _plans.options_named():
+        made = plan_run(
+            fitted, steps=steps, samples=samples, seconds=seconds, overhead=overhead, per_sample=per_sample,
+            batch_size=batch_size, shapes=tuple(shape) if shape else SHAPES, warmup=warmup, peak=peak,
+            peak_fit=None if peak_fit is None else _plans.load_curves(peak_fit), scheduled=scheduled,
+            min_batch=min_batch, max_batch=max_batch, multiple_of=multiple_of, stages=stages,
+            powers_of_two=powers_of_two, noise_scale=noise_scale, weight_decay=weight_decay, level=level,
+        )  # fmt: skip
+        rules = scaling_rules(
+            fitted, made.shape, made.steps, samples=made.samples, weight_decay=weight_decay, level=level
+        )
     written: list[Path] = [] if out is None else _save(out, made, seq_length)
-    notes = list(dict.fromkeys([*made.sentences, *(made.forecast.sentences if made.forecast else ())]))
+    said = [*made.sentences, *(made.forecast.sentences if made.forecast else ())]
+    notes = [_plans.as_options(text) for text in dict.fromkeys(said)]
     if as_json:
         _tables.show_json(
             {
