@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from convexlaw.theory._jit import kernel, leaf
 
 __all__ = ["curvature", "damped_step", "inner", "objective", "project"]
 
 
-@njit(cache=True)
+@leaf
 def objective(f, z, w, kappa, delta):  # type: ignore[no-untyped-def]
     """``sum w huber(z - kappa log f)``; infinite where f is not positive and finite."""
     total = 0.0
@@ -22,7 +23,7 @@ def objective(f, z, w, kappa, delta):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True)
+@kernel
 def _solve(H, g, free, p):  # type: ignore[no-untyped-def]
     """Solve H x = -g on the free coordinates by Cholesky; second value False where H is not positive."""
     x = np.zeros(p)
@@ -58,7 +59,7 @@ def _solve(H, g, free, p):  # type: ignore[no-untyped-def]
     return x, True
 
 
-@njit(cache=True)
+@kernel
 def inner(X, z, w, c, held, kappa, delta, rounds):  # type: ignore[no-untyped-def]
     """Minimise ``sum w huber(z - kappa log(X c))`` over c >= 0 (``held`` entries of c stay).
 
@@ -147,7 +148,7 @@ def inner(X, z, w, c, held, kappa, delta, rounds):  # type: ignore[no-untyped-de
     return u * scale, best, used
 
 
-@njit(cache=True)
+@kernel
 def curvature(X, dX, z, w, c, kappa, link, delta, tail):  # type: ignore[no-untyped-def]
     """Gradient and Gauss-Newton Hessian of the Huber sum in (c, theta), rows J (n, p + m), and psi(r).
 
@@ -192,7 +193,7 @@ def curvature(X, dX, z, w, c, kappa, link, delta, tail):  # type: ignore[no-unty
     return g, H, J, psi
 
 
-@njit(cache=True)
+@kernel
 def project(g, H, c, held, slope, first, second):  # type: ignore[no-untyped-def]
     """Gradient and Hessian by the search coordinates with c eliminated, and dc/dcoordinates.
 
@@ -238,7 +239,7 @@ def project(g, H, c, held, slope, first, second):  # type: ignore[no-untyped-def
     return gradient, reduced, dc
 
 
-@njit(cache=True)
+@kernel
 def damped_step(H, gradient, moving, diagonal, damping):  # type: ignore[no-untyped-def]
     """Levenberg-Marquardt step of at most 1 a coordinate; second value False where H is not positive."""
     m = gradient.size

@@ -10,7 +10,8 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
+
+from convexlaw.theory._jit import kernel, leaf
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 QUADRATIC, LOGISTIC, POISSON, HUBER, MULTINOMIAL = range(5)
 
 
-@njit(cache=True, nogil=True)
+@leaf
 def _terms(kind: int, y: float, eta: float, size: float) -> tuple[float, float, float]:
     """Loss, residual (minus its derivative) and curvature of one observation."""
     if kind == LOGISTIC:
@@ -42,7 +43,7 @@ def _terms(kind: int, y: float, eta: float, size: float) -> tuple[float, float, 
     return 0.5 * r * r, r, 1.0
 
 
-@njit(cache=True, nogil=True)
+@leaf
 def _relative_entropy(d: float, mu: float, log_mu: float) -> float:
     """Q log(q / mu) - q + mu at q = mu + d."""
     q = mu + d
@@ -54,7 +55,7 @@ def _relative_entropy(d: float, mu: float, log_mu: float) -> float:
     return q * (math.log(q) - log_mu) - d
 
 
-@njit(cache=True, nogil=True)
+@leaf
 def divergence(kind: int, y: Floats, eta: Floats, weights: Floats, size: float, s: float) -> float:
     """Fenchel-Young remainder f(eta) + f*(-s r) + s r eta of the residuals r, scaled by s in [0, 1]; >= 0."""
     total = 0.0
@@ -85,7 +86,7 @@ def divergence(kind: int, y: Floats, eta: Floats, weights: Floats, size: float, 
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _start(kind: int, y: Floats, eta: Floats, weights: Floats) -> tuple[float, float, float]:
     """First intercept, and bounds on the best one."""
     if kind == POISSON:
@@ -113,7 +114,7 @@ def _start(kind: int, y: Floats, eta: Floats, weights: Floats) -> tuple[float, f
     return 0.0, -np.inf, np.inf
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def settle(
     kind: int, y: Floats, eta: Floats, weights: Floats, size: float, free: bool, r: Floats, h: Floats
 ) -> tuple[float, float]:
@@ -151,7 +152,7 @@ def settle(
     return c, loss
 
 
-@njit(cache=True, nogil=True)
+@leaf
 def softmax_terms(Y: Floats, eta: Floats, weights: Floats, reference: bool, P: Floats, R: Floats) -> float:
     """Multinomial loss; fills probabilities and weighted residuals. A reference class has eta = 0, unseen."""
     n, m = Y.shape
@@ -183,7 +184,7 @@ def softmax_terms(Y: Floats, eta: Floats, weights: Floats, reference: bool, P: F
     return total
 
 
-@njit(cache=True, nogil=True)
+@leaf
 def softmax_divergence(Y: Floats, eta: Floats, weights: Floats, reference: bool, s: float) -> float:
     """Fenchel-Young remainder of the multinomial residuals, scaled by s in [0, 1]."""
     n, m = Y.shape
@@ -210,7 +211,7 @@ def softmax_divergence(Y: Floats, eta: Floats, weights: Floats, reference: bool,
     return total
 
 
-@njit(cache=True, nogil=True)
+@leaf
 def cholesky(A: Floats, m: int, floor: float) -> bool:
     """Factor A = F'F in place, F in the upper triangle; False where a pivot is not positive.
 
@@ -234,7 +235,7 @@ def cholesky(A: Floats, m: int, floor: float) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@leaf
 def cholesky_solve(F: Floats, m: int, x: Floats) -> None:
     """Solve F'F x = x in place."""
     for k in range(m):
@@ -247,7 +248,7 @@ def cholesky_solve(F: Floats, m: int, x: Floats) -> None:
         x[k] /= F[k, k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def softmax_settle(
     Y: Floats, eta: Floats, weights: Floats, reference: bool, free: bool, R: Floats, P: Floats
 ) -> float:
@@ -308,10 +309,10 @@ def softmax_settle(
         value = after
         if done:
             break
-    return value
+    return float(value)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def model(
     kind: int, Y: Floats, eta: Floats, h: Floats, weights: Floats, size: float, safe: bool, out: Floats
 ) -> None:
@@ -331,7 +332,7 @@ def model(
             out[i, 0] = max(h[i, 0], least)
 
 
-@njit(cache=True, nogil=True)
+@leaf
 def residual_energy(kind: int, h: Floats, R: Floats, weights: Floats, reference: bool) -> float:
     """Squared length of weighted residuals in units of a model with curvatures h."""
     n, m = h.shape

@@ -82,7 +82,7 @@ class Newton:
         value = norm_value(b, lam) - s * float(b @ g)
         if s < 1.0 and value <= 4.0 * goal:
             value += problem.family.divergence(problem.Y, self.eta, problem.weights, s)
-        return value
+        return float(value)
 
     def solve(
         self, lam: Array, cum: Array, goal: float, max_rounds: int, previous: Array | None = None

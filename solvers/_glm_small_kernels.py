@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
 from convexlaw.solvers._glm_kernels import (
     MULTINOMIAL,
@@ -26,9 +25,10 @@ from convexlaw.solvers._slope_kernels import ALIVE, certificate, coefficients, e
 from convexlaw.solvers._slope_newton_kernels import advance
 from convexlaw.solvers._slope_reduce_kernels import gram_pull, gram_reduce, pulls
 from convexlaw.solvers._slope_sweep_kernels import sweep
+from convexlaw.theory._jit import kernel
 from convexlaw.theory._sorted_l1_kernels import dual_norm, norm_value
 
-# inlined from other files: 433344b8f209
+# inlined from other files: 85883acaa214
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hessian(kind: int, U: Floats, h: Floats, weights: Floats, free: bool, reference: bool, G: Floats) -> None:
     """Second derivatives of the loss in the coefficients, intercepts eliminated, from curvatures."""
     p, n = U.shape
@@ -86,7 +86,7 @@ def hessian(kind: int, U: Floats, h: Floats, weights: Floats, free: bool, refere
     G -= np.dot(C, Z)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def newton_step(
     G: Floats,
     g: Floats,
@@ -123,10 +123,10 @@ def newton_step(
     live = advance(
         H, grad, c, sizes, seq, pos, rank, m, m, lam, cum, into, rel, pull, step, 1.0, True, progress
     )
-    return expand(order, start, value, m, sign, c, seq, live, into, rel)
+    return int(expand(order, start, value, m, sign, c, seq, live, into, rel))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def solve_model(
     G: Floats,
     g: Floats,
@@ -204,7 +204,7 @@ def solve_model(
     return rounds
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def evaluate(
     kind: int,
     Y: Floats,
@@ -225,7 +225,7 @@ def evaluate(
     return float(loss)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def full_gap(
     kind: int,
     Y: Floats,
@@ -251,7 +251,7 @@ def full_gap(
     return float(gap)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def solve_small(
     kind: int,
     Y: Floats,
@@ -337,4 +337,4 @@ def solve_small(
         else:
             safe = False
     state[0], state[1], state[2] = loss, share, rounds
-    return gap
+    return float(gap)

@@ -12,11 +12,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from convexlaw.theory._jit import kernel, leaf
 from convexlaw.theory._sorted_l1_kernels import dual_norm, sort_decreasing
 
-# inlined from other files: ba28d6e3110b
+# inlined from other files: 4cc943426918
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,7 +28,7 @@ ALIVE = -1
 DEAD = -2
 
 
-@njit(cache=True)
+@leaf
 def load(lam: Floats, cum: Floats, first: int, size: int) -> float:
     """Sum of lam over ``size`` ranks; short ranges directly, as differences of cum lose digits."""
     if size > 4:
@@ -39,7 +39,7 @@ def load(lam: Floats, cum: Floats, first: int, size: int) -> float:
     return total
 
 
-@njit(cache=True)
+@leaf
 def place(
     a: float,
     h: float,
@@ -89,7 +89,7 @@ def place(
     return max(t, 0.0), i, False
 
 
-@njit(cache=True)
+@leaf
 def renumber(seq: Ints, pos: Ints, rank: Ints, sizes: Ints, first: int, last: int) -> None:
     """Recompute pos and rank for the places first..last-1."""
     at = 0 if first == 0 else rank[first - 1] + sizes[seq[first - 1]]
@@ -100,7 +100,7 @@ def renumber(seq: Ints, pos: Ints, rank: Ints, sizes: Ints, first: int, last: in
         at += sizes[j]
 
 
-@njit(cache=True)
+@leaf
 def move(seq: Ints, pos: Ints, rank: Ints, sizes: Ints, old: int, new: int) -> None:
     """Move the cluster at place ``old`` to place ``new``."""
     j = seq[old]
@@ -114,7 +114,7 @@ def move(seq: Ints, pos: Ints, rank: Ints, sizes: Ints, old: int, new: int) -> N
     renumber(seq, pos, rank, sizes, min(old, new), max(old, new) + 1)
 
 
-@njit(cache=True)
+@leaf
 def drop(seq: Ints, pos: Ints, rank: Ints, sizes: Ints, k: int, live: int) -> None:
     """Remove the cluster at place k from a sequence of ``live``."""
     for i in range(k, live - 1):
@@ -122,7 +122,7 @@ def drop(seq: Ints, pos: Ints, rank: Ints, sizes: Ints, k: int, live: int) -> No
     renumber(seq, pos, rank, sizes, k, live - 1)
 
 
-@njit(cache=True)
+@kernel
 def certificate(
     w: int,
     order: Ints,
@@ -170,7 +170,7 @@ def certificate(
     return 0.5 * (1.0 - s) * (1.0 - s) * rss + (penalty - s * bg)
 
 
-@njit(cache=True)
+@leaf
 def coefficients(order: Ints, start: Ints, value: Floats, m: int, sign: Floats, out: Floats) -> None:
     """Write the coefficients by slot into ``out``."""
     for i in range(out.size):
@@ -180,7 +180,7 @@ def coefficients(order: Ints, start: Ints, value: Floats, m: int, sign: Floats, 
             out[order[i]] = value[k] * sign[order[i]]
 
 
-@njit(cache=True)
+@kernel
 def partition_of(b: Floats, order: Ints, start: Ints, value: Floats, sign: Floats) -> int:
     """Partition of a coefficient vector; equal magnitudes form a cluster. Returns their number."""
     w = b.size
@@ -208,7 +208,7 @@ def partition_of(b: Floats, order: Ints, start: Ints, value: Floats, sign: Float
     return m
 
 
-@njit(cache=True)
+@kernel
 def expand(
     order: Ints,
     start: Ints,

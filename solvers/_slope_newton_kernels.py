@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
 from convexlaw.solvers._slope_kernels import ALIVE, DEAD, load, renumber
 from convexlaw.solvers._slope_reduce_kernels import merge, pulls
+from convexlaw.theory._jit import kernel, leaf
 
-# inlined from other files: d8294d7ef30a
+# inlined from other files: c6c01bdc72e4
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
-@njit(cache=True)
+@leaf
 def meeting(i: int, live: int, now: float, base: float, size: Floats, speed: Floats, seq: Ints) -> float:
     """Time at which the cluster at place i meets the one below it, or zero; infinite where it does not."""
     a = seq[i]
@@ -37,7 +37,7 @@ def meeting(i: int, live: int, now: float, base: float, size: Floats, speed: Flo
     return float(now + max(room, 0.0) / fall)
 
 
-@njit(cache=True)
+@kernel
 def advance(
     H: Floats,
     grad: Floats,
@@ -186,7 +186,7 @@ def advance(
     return live
 
 
-@njit(cache=True)
+@leaf
 def dot(a: Floats, b: Floats, m: int) -> float:
     """Inner product with four running sums, which the processor can overlap."""
     s0 = s1 = s2 = s3 = 0.0
@@ -201,7 +201,7 @@ def dot(a: Floats, b: Floats, m: int) -> float:
     return s0 + s1 + s2 + s3
 
 
-@njit(cache=True)
+@kernel
 def leave_null_space(
     N: Floats,
     H: Floats,

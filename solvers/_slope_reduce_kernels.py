@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
 from convexlaw.solvers._slope_kernels import ALIVE, DEAD, drop, load, move, place, renumber
+from convexlaw.theory._jit import kernel, leaf
 
-# inlined from other files: 72a83842af24
+# inlined from other files: a830b3b7abfd
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
-@njit(cache=True)
+@leaf
 def gram_pull(
     w: int, G: Floats, q: Floats, order: Ints, start: Ints, value: Floats, m: int, sign: Floats, g: Floats
 ) -> None:
@@ -37,7 +37,7 @@ def gram_pull(
                 g[j] -= v * G[a, j]
 
 
-@njit(cache=True)
+@kernel
 def gram_reduce(
     G: Floats, g: Floats, order: Ints, start: Ints, m: int, sign: Floats, H: Floats, grad: Floats
 ) -> None:
@@ -68,7 +68,7 @@ def gram_reduce(
             H[k, x] = total
 
 
-@njit(cache=True)
+@leaf
 def column_sums(
     n: int, columns: Floats, order: Ints, start: Ints, origin: Ints, m: int, sign: Floats, A: Floats
 ) -> None:
@@ -85,7 +85,7 @@ def column_sums(
                 A[k, p] += s * columns[a, p]
 
 
-@njit(cache=True)
+@leaf
 def pulls(
     grad: Floats,
     c: Floats,
@@ -104,7 +104,7 @@ def pulls(
         out[i] = grad[j] - weight if c[j] > 0.0 else grad[j] + weight
 
 
-@njit(cache=True)
+@leaf
 def gather(H: Floats, seq: Ints, live: int, out: Floats) -> None:
     """Living part of H in the order of seq."""
     for i in range(live):
@@ -113,7 +113,7 @@ def gather(H: Floats, seq: Ints, live: int, out: Floats) -> None:
             out[i, j] = H[row, seq[j]]
 
 
-@njit(cache=True)
+@leaf
 def restore(H: Floats, diagonal: Floats) -> None:
     """Copy the upper triangle of H to the lower, and put the diagonal back."""
     m = diagonal.size
@@ -123,7 +123,7 @@ def restore(H: Floats, diagonal: Floats) -> None:
         H[i, i] = diagonal[i]
 
 
-@njit(cache=True)
+@leaf
 def merge(H: Floats, grad: Floats, m: int, gone: int, kept: int, r: float) -> None:
     """Fold slot ``gone`` into ``kept`` with relative sign r: rows, columns, pull."""
     for x in range(m):
@@ -134,7 +134,7 @@ def merge(H: Floats, grad: Floats, m: int, gone: int, kept: int, r: float) -> No
     grad[kept] += r * grad[gone]
 
 
-@njit(cache=True)
+@leaf
 def descend(
     H: Floats,
     grad: Floats,

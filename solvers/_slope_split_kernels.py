@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from convexlaw.theory._jit import kernel, leaf
 from convexlaw.theory._sorted_l1_kernels import sort_decreasing
 
-# inlined from other files: ba28d6e3110b
+# inlined from other files: 4cc943426918
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
-@njit(cache=True)
+@leaf
 def pool_from(key: Floats, lam: Floats, first: int, size: int, slack: float, end: Ints, mean: Floats) -> int:
     """Pool key[i] - lam[first + i] to a non-increasing fit; block b has end end[b + 1] and sum mean[b + 1].
 
@@ -42,7 +42,7 @@ def pool_from(key: Floats, lam: Floats, first: int, size: int, slack: float, end
     return blocks
 
 
-@njit(cache=True)
+@kernel
 def pool_cluster(
     first: int,
     size: int,
@@ -66,10 +66,10 @@ def pool_cluster(
     for i in range(size):
         key[i] -= low
     sort_decreasing(key, item, size)
-    return pool_from(key, lam, first, size, slack, end, mean)
+    return int(pool_from(key, lam, first, size, slack, end, mean))
 
 
-@njit(cache=True)
+@kernel
 def pool_zeros(
     first: int,
     w: int,
@@ -107,10 +107,10 @@ def pool_zeros(
     if alive == 0:
         return 0
     sort_decreasing(key, item, alive)
-    return pool_from(key, lam, first, alive, 0.0, end, mean)
+    return int(pool_from(key, lam, first, alive, 0.0, end, mean))
 
 
-@njit(cache=True)
+@kernel
 def split(
     w: int,
     order: Ints,

@@ -12,12 +12,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
 from convexlaw.solvers._slope_kernels import ALIVE, DEAD, drop, move, place, renumber
 from convexlaw.solvers._slope_split_kernels import split
+from convexlaw.theory._jit import kernel, leaf
 
-# inlined from other files: 0dd67f500e12
+# inlined from other files: 791f10dd3d15
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
-@njit(cache=True)
+@leaf
 def correlation(
     mode: int,
     n: int,
@@ -51,7 +51,7 @@ def correlation(
     return float(total + acc[0] * dot[j] - shift[j] * acc[1])
 
 
-@njit(cache=True)
+@leaf
 def take(
     mode: int,
     n: int,
@@ -78,7 +78,7 @@ def take(
     acc[1] -= f * (dot[j] - shift[j] * mass)
 
 
-@njit(cache=True)
+@leaf
 def curvature(
     mode: int,
     n: int,
@@ -134,7 +134,7 @@ def curvature(
     return max(total - 2.0 * shifts * along + shifts * shifts * mass, 0.0)
 
 
-@njit(cache=True)
+@kernel
 def sweep(
     mode: int,
     n: int,

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from convexlaw.theory._jit import kernel, leaf
 
 
-@njit(cache=True)
+@kernel
 def split_free(noise, length, stages):
     """Change points that minimise sum_i sqrt(C_i len_i), C_i and len_i from prefix sums at candidate points.
 
@@ -34,7 +35,7 @@ def split_free(noise, length, stages):
     return _walk(origin, n, stages)
 
 
-@njit(cache=True)
+@kernel
 def split_priced(noise, length, stages, sizes, unit, price):
     """Change points and sizes that minimise sum_i C_i/B_i + price len_i B_i, sizes from a sorted list.
 
@@ -66,7 +67,7 @@ def split_priced(noise, length, stages, sizes, unit, price):
     return points, chosen, best[n]
 
 
-@njit(cache=True)
+@kernel
 def _walk(origin, n, stages):
     points = np.empty(stages + 1, np.int64)
     points[stages] = n
@@ -76,7 +77,7 @@ def _walk(origin, n, stages):
     return points
 
 
-@njit(cache=True)
+@leaf
 def _cheapest(noise, length, sizes, unit, price):
     """Smallest noise/B + price length B over the sorted sizes, a neighbour of the real minimum."""
     target = np.sqrt(noise / (price * length))

@@ -4,23 +4,23 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from convexlaw.theory._jit import kernel, leaf
 from convexlaw.theory._limit_kernels import excess_noise, flat_risk, soft_risk, tail
 
 __all__ = ["best_function", "far_risk", "scan_shapes", "shape_at", "shape_risk", "soft_threshold_risk"]
 
 
-# inlined from other files: ee91944351db
+# inlined from other files: 53f0cbdfa5ae
 
 
-@njit(cache=True)
+@leaf
 def soft_threshold_risk(w, m, v, tau, a):
     """Risk of soft thresholding at a."""
     return flat_risk(w, m, v, tau, 0.0, a, 0.0)[1] + soft_risk(w, m, v, tau, a, np.inf, a)[1]
 
 
-@njit(cache=True)
+@leaf
 def shape_risk(w, m, v, tau, zero, top, flat):
     """Risk of: 0 up to ``zero``, soft, ``flat`` up to ``top + flat``, soft at ``top``."""
     risk = flat_risk(w, m, v, tau, 0.0, zero, 0.0)[1]
@@ -29,7 +29,7 @@ def shape_risk(w, m, v, tau, zero, top, flat):
     return risk + soft_risk(w, m, v, tau, top + flat, np.inf, top)[1]
 
 
-@njit(cache=True)
+@leaf
 def shape_at(w, m, v, tau, zero, r):
     """Best shape whose upper soft piece starts at r: top = E[(Y-B) sgn Y | |Y| > r], flat = r - top.
 
@@ -45,7 +45,7 @@ def shape_at(w, m, v, tau, zero, r):
     return shape_risk(w, m, v, tau, zero, top, flat), top, flat
 
 
-@njit(cache=True)
+@leaf
 def far_risk(w, m, v, tau, zero, flat):
     """Risk of the shape without upper soft piece: 0 up to ``zero``, soft, ``flat`` from there on."""
     risk = flat_risk(w, m, v, tau, 0.0, zero, 0.0)[1]
@@ -53,7 +53,7 @@ def far_risk(w, m, v, tau, zero, flat):
     return risk + flat_risk(w, m, v, tau, zero + flat, np.inf, flat)[1]
 
 
-@njit(cache=True)
+@leaf
 def scan_shapes(w, m, v, tau, zeros, reach, points, far):
     """Smallest risk over the given zero thresholds and ``points`` second coordinates: (risk, zero, x).
 
@@ -73,7 +73,7 @@ def scan_shapes(w, m, v, tau, zeros, reach, points, far):
     return best, at_zero, at_x
 
 
-@njit(cache=True)
+@kernel
 def best_function(moments, edges, floor):
     """Best non-decreasing penalty A >= floor on the cells beyond ``floor``, h = |Y| - A there and 0 below.
 

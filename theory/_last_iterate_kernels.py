@@ -7,7 +7,8 @@ All take the positive steps alone, scaled so that sums stay near 1 (``_noise_sum
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from convexlaw.theory._jit import kernel, leaf
 
 LANES = 8  # nodes in a group: 6 Gauss nodes and the first 2 nodes of the chain, then 8 chain nodes a group
 CUT = 36.0  # lambda x e^{-lambda x} < 1e-14 beyond it
@@ -17,7 +18,7 @@ LEAST = 1e-150  # no smaller v: its square must not vanish
 C2, C3, C4, C5, C6, C7, C8 = 1 / 2, 1 / 6, 1 / 24, 1 / 120, 1 / 720, 1 / 5040, 1 / 40320
 
 
-@njit(cache=True)
+@kernel
 def running_sum(x):
     """Compensated cumulative sum (Neumaier)."""
     out = np.empty(x.size)
@@ -34,7 +35,7 @@ def running_sum(x):
     return out
 
 
-@njit(cache=True)
+@leaf
 def _decays(step, lam, count, out):
     """Fill out = expm1(-lam*step): 8 exponentials, then squarings, since lam[j+2] = 2 lam[j] in the chain.
 
@@ -56,7 +57,7 @@ def _decays(step, lam, count, out):
         out[j + 1] = b
 
 
-@njit(cache=True)
+@leaf
 def _total(x, count):
     """Sum of the first ``count`` (a multiple of 8) values in eight independent lanes."""
     a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = 0.0
@@ -72,7 +73,7 @@ def _total(x, count):
     return ((a0 + a1) + (a2 + a3)) + ((a4 + a5) + (a6 + a7))
 
 
-@njit(cache=True)
+@leaf
 def _newton(v, low, high, psi, slope, w):
     """One Newton step for psi(v) = w on psi^(-1/2), which is concave: from the left it never overshoots."""
     new = v + 2 * (psi - psi * np.sqrt(psi / w)) / slope
@@ -83,7 +84,7 @@ def _newton(v, low, high, psi, slope, w):
     return new
 
 
-@njit(cache=True)
+@leaf
 def _at(v, past, work, lam, count, s_total, bias, last):
     """Value, -first and -second derivative in v (without the w v term) from the weighted states ``past``."""
     used = LANES
@@ -108,7 +109,7 @@ def _at(v, past, work, lam, count, s_total, bias, last):
     )
 
 
-@njit(cache=True)
+@kernel
 def fast_sums(eta, weights, lam, omega, reads, next_weights, bias, free):
     """Noise sums at ``reads`` by sums of exponentials, O(T J) time and O(J) memory beside the arrays.
 
@@ -169,7 +170,7 @@ def fast_sums(eta, weights, lam, omega, reads, next_weights, bias, free):
     return out
 
 
-@njit(cache=True)
+@leaf
 def _minimise_fast(v, past, work, lam, count, s_total, total, bias, last, w):
     if w == 0 or bias + total == 0:
         return 0.0, v
@@ -191,7 +192,7 @@ def _minimise_fast(v, past, work, lam, count, s_total, total, bias, last, w):
     return value + w * v, v
 
 
-@njit(cache=True)
+@leaf
 def _direct_at(v, eta, weights, count, bias):
     """Sum over the first ``count`` steps from the back, compensated: as :func:`_at`."""
     d = 0.0
@@ -221,7 +222,7 @@ def _direct_at(v, eta, weights, count, bias):
     return f0, f1, -f2
 
 
-@njit(cache=True)
+@kernel
 def direct_sums(eta, weights, reads, next_weights, bias, free):
     """Noise sums at ``reads`` straight from the definition, O(T) each; see :func:`fast_sums`."""
     out = np.empty(reads.size)
@@ -260,7 +261,7 @@ def direct_sums(eta, weights, reads, next_weights, bias, free):
     return out
 
 
-@njit(cache=True)
+@kernel
 def _tight_at(x, eta, costs, count, bias, w, out):
     """Tight form at each x = rho_{T-1}^2: rho_{t-1} = rho_t + eta_t/rho_t, sum of costs_t/rho_t^2."""
     rho = np.sqrt(x)
@@ -274,7 +275,7 @@ def _tight_at(x, eta, costs, count, bias, w, out):
         out[i] += bias / (rho[i] * rho[i])
 
 
-@njit(cache=True)
+@kernel
 def tight_sums(eta, costs, counts, next_weights, bias):
     """Minimise the tight form over x > 0 for each horizon: scan in log x, then sections around the best.
 

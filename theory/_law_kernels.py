@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from convexlaw.theory._jit import kernel
 
 __all__ = ["clock", "free_noise", "multipower_sum", "noise_at", "tissue_sum"]
 
 
-@njit(cache=True)
+@kernel
 def free_noise(lr, weight, last, at, tol):  # type: ignore[no-untyped-def]
     """Minimum over v > 0 of ``sum_{s<k} weight_s/(tail_s + v) + v last_k``, and its minimiser, at each k.
 
@@ -60,7 +61,7 @@ def free_noise(lr, weight, last, at, tol):  # type: ignore[no-untyped-def]
     return value, where
 
 
-@njit(cache=True)
+@kernel
 def noise_at(lr, weight, last, at, v):  # type: ignore[no-untyped-def]
     """``sum_{s<k} weight_s/(tail_s + v_i) + v_i last_k`` at each k = at[i] for given v."""
     out = np.empty(at.size)
@@ -76,7 +77,7 @@ def noise_at(lr, weight, last, at, v):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit(cache=True)
+@kernel
 def clock(lr, weight_decay, init_std):  # type: ignore[no-untyped-def]
     """Effective learning rates e_t = lr_t / rho_t of scale-invariant weights under decoupled weight decay."""
     out = np.empty(lr.size)
@@ -88,7 +89,7 @@ def clock(lr, weight_decay, init_std):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit(cache=True)
+@kernel
 def tissue_sum(lr, start, lam):  # type: ignore[no-untyped-def]
     """S2 = cumsum(m), m_i = lam m_{i-1} + (lr_{i-1} - lr_i) for i > start (else 0), and dS2/dlam."""
     total = np.zeros(lr.size)
@@ -108,7 +109,7 @@ def tissue_sum(lr, start, lam):  # type: ignore[no-untyped-def]
     return total, slope
 
 
-@njit(cache=True)
+@kernel
 def multipower_sum(lr, cumulative, at, C, beta, gamma):  # type: ignore[no-untyped-def]
     """LD_k = sum_{1<=j<=k} (lr_j - lr_{j-1}) G(lr_j^-gamma (S_k - S_{j-1})) and its slope in C, beta, gamma.
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from convexlaw.theory._jit import kernel, leaf
 
 __all__ = [
     "cells",
@@ -32,7 +33,7 @@ _ROOT_HALF = math.sqrt(0.5)
 _DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
 
 
-@njit(cache=True)
+@leaf
 def _piece(centre, s, left, right):
     """P, E[U], E[U^2] of U = Y - centre on left < Y < right, Y ~ N(centre, s^2); right may be inf."""
     a = (left - centre) / s
@@ -52,7 +53,7 @@ def _piece(centre, s, left, right):
     return p, s * (fa - fb), s * s * (p + a * fa - b * fb)
 
 
-@njit(cache=True)
+@leaf
 def tail(w, m, v, tau, z):
     """P(|Y| > z)."""
     total = 0.0
@@ -65,7 +66,7 @@ def tail(w, m, v, tau, z):
     return total
 
 
-@njit(cache=True)
+@leaf
 def density(w, m, v, tau, z):
     """Density of |Y| at z >= 0."""
     total = 0.0
@@ -77,7 +78,7 @@ def density(w, m, v, tau, z):
     return total
 
 
-@njit(cache=True)
+@leaf
 def excess(w, m, v, tau, left, right, k0):
     """E[|Y| - k0; left < |Y| < right]."""
     total = 0.0
@@ -90,7 +91,7 @@ def excess(w, m, v, tau, left, right, k0):
     return total
 
 
-@njit(cache=True)
+@leaf
 def excess_noise(w, m, v, tau, z):
     """E[(Y - B) sgn Y; |Y| > z]."""
     total = 0.0
@@ -103,7 +104,7 @@ def excess_noise(w, m, v, tau, z):
     return total
 
 
-@njit(cache=True)
+@leaf
 def soft_risk(w, m, v, tau, left, right, x):
     """Return P and E[(|Y| - x - B sgn Y)^2] on left < |Y| < right."""
     risk = 0.0
@@ -120,7 +121,7 @@ def soft_risk(w, m, v, tau, left, right, x):
     return mass, risk
 
 
-@njit(cache=True)
+@leaf
 def flat_risk(w, m, v, tau, left, right, c):
     """Return P and E[(c - B sgn Y)^2] on left < |Y| < right."""
     risk = 0.0
@@ -138,7 +139,7 @@ def flat_risk(w, m, v, tau, left, right, c):
     return mass, risk
 
 
-@njit(cache=True)
+@leaf
 def _largest(m, v, tau, sds):
     top = 0.0
     for k in range(m.size):
@@ -146,7 +147,7 @@ def _largest(m, v, tau, sds):
     return top
 
 
-@njit(cache=True)
+@leaf
 def upper_quantile(w, m, v, tau, share):
     """Point q with P(|Y| > q) = share, by Newton steps on log P inside a bracket."""
     if share >= 1.0:
@@ -175,7 +176,7 @@ def upper_quantile(w, m, v, tau, share):
     return q
 
 
-@njit(cache=True)
+@leaf
 def two_level(w, m, v, tau, high, low, share):
     """Limiting function of the two-level penalty with absolute levels ``high`` >= ``low``.
 
@@ -212,7 +213,7 @@ def two_level(w, m, v, tau, high, low, share):
     return zero, c, top, q, risk, df
 
 
-@njit(cache=True)
+@leaf
 def _matching(w, m, v, tau, high, low, q):
     """Flat value: the root of g(c) = E[|Y|-low-c; low+c<|Y|<q] + E[|Y|-high-c; q<|Y|<high+c].
 
@@ -237,7 +238,7 @@ def _matching(w, m, v, tau, high, low, q):
     return c
 
 
-@njit(cache=True)
+@kernel
 def mesh_edges(m, v, tau, resolution, span, extra):
     """Cell edges on [0, inf): fine where a component has mass, one cell over a gap, an edge at each extra."""
     k = m.size
@@ -274,7 +275,7 @@ def mesh_edges(m, v, tau, resolution, span, extra):
     return edges
 
 
-@njit(cache=True)
+@kernel
 def cells(w, m, v, tau, edges):
     """Per cell of |Y|: P, E|Y|, E[(Y-B) sgn Y], E[(Y-B)^2], E[B^2]; shape (5, cells)."""
     n = edges.size - 1
@@ -315,7 +316,7 @@ def cells(w, m, v, tau, edges):
     return out
 
 
-@njit(cache=True)
+@kernel
 def pool_cells(moments, edges, penalty):
     """Monotone function on cells: the isotonic fit of |Y| - penalty with the mass as weight, cut at 0.
 
@@ -385,7 +386,7 @@ def pool_cells(moments, edges, penalty):
     return y, value, slope, first, cell, zero, risk, product
 
 
-@njit(cache=True)
+@kernel
 def _isotonic(mass, raw, cell):
     """Pool adjacent violators, then cut at 0: value, first member of the block, alone in its block."""
     n = cell.size

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import njit
+
+from convexlaw.theory._jit import kernel, leaf
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,7 +33,7 @@ __all__ = [
 _BINS = 2048
 
 
-@njit(cache=True)
+@leaf
 def _insertion(key: Floats, index: Ints, k: int, budget: int) -> bool:
     """Sort (key, index) pairs decreasingly by insertion; give up (False) after ``budget`` moves."""
     for i in range(1, k):
@@ -53,7 +54,7 @@ def _insertion(key: Floats, index: Ints, k: int, budget: int) -> bool:
     return True
 
 
-@njit(cache=True)
+@kernel
 def _radix(key: Floats, index: Ints, k: int, low: int) -> None:
     """Stable decreasing radix sort of non-negative floats on their bits from ``low`` up, 11 at a time."""
     key2 = np.empty(k, np.float64)
@@ -85,7 +86,7 @@ def _radix(key: Floats, index: Ints, k: int, low: int) -> None:
             index[i] = index2[i]
 
 
-@njit(cache=True)
+@kernel
 def sort_decreasing(key: Floats, index: Ints, k: int) -> None:
     """Sort the first k (key, index) pairs by decreasing key, in place; keys are >= 0 and not NaN.
 
@@ -99,7 +100,7 @@ def sort_decreasing(key: Floats, index: Ints, k: int) -> None:
         _radix(key, index, k, 0)
 
 
-@njit(cache=True)
+@leaf
 def count_above(v: Reals, bound: float) -> int:
     """How many entries exceed the bound in magnitude."""
     k = 0
@@ -109,7 +110,7 @@ def count_above(v: Reals, bound: float) -> int:
     return k
 
 
-@njit(cache=True)
+@leaf
 def filter_bound(v: Reals, lam: Floats) -> tuple[float, int]:
     """Return a bound below which the prox is zero, and how many entries exceed it.
 
@@ -128,7 +129,7 @@ def filter_bound(v: Reals, lam: Floats) -> tuple[float, int]:
     return bound, k
 
 
-@njit(cache=True)
+@leaf
 def collect(v: Reals, lam: Floats, bound: float, index: Ints, key: Floats) -> int:
     """Collect the entries above a bound of :func:`filter_bound`, and raise it as far as it goes."""
     k = 0
@@ -152,13 +153,13 @@ def collect(v: Reals, lam: Floats, bound: float, index: Ints, key: Floats) -> in
     return k
 
 
-@njit(cache=True)
+@leaf
 def survivors(v: Reals, lam: Floats, index: Ints, key: Floats) -> int:
     """Collect the entries that the prox can leave nonzero; returns how many."""
-    return collect(v, lam, filter_bound(v, lam)[0], index, key)
+    return int(collect(v, lam, filter_bound(v, lam)[0], index, key))
 
 
-@njit(cache=True)
+@leaf
 def pool(key: Floats, lam: Floats, start: int, k: int, end: Ints, value: Floats) -> int:
     """Non-increasing least-squares fit of key[i] - lam[start + i] for i < k (pool adjacent violators).
 
@@ -188,7 +189,7 @@ def pool(key: Floats, lam: Floats, start: int, k: int, end: Ints, value: Floats)
     return blocks
 
 
-@njit(cache=True)
+@kernel
 def prox(v: Reals, lam: Floats, out: Reals) -> None:
     """Prox of the sorted L1 norm into ``out``, which must hold zeros; members of a cluster get one float."""
     p = v.size
@@ -212,7 +213,7 @@ def prox(v: Reals, lam: Floats, out: Reals) -> None:
         i = end[b]
 
 
-@njit(cache=True)
+@kernel
 def norm_value(v: Reals, lam: Floats) -> float:
     """sum_i lam_i |v|_(i)."""
     index = np.empty(v.size, np.int64)
@@ -230,7 +231,7 @@ def norm_value(v: Reals, lam: Floats) -> float:
     return total
 
 
-@njit(cache=True)
+@kernel
 def dual_norm(v: Reals, lam: Floats) -> float:
     """max_k sum_{i<=k} |v|_(i) / sum_{i<=k} lam_i; infinite where lam is zero and v is not.
 
@@ -284,7 +285,7 @@ def dual_norm(v: Reals, lam: Floats) -> float:
     return float(best)
 
 
-@njit(cache=True)
+@kernel
 def kkt_violation(coef: Reals, correlation: Reals, lam: Floats) -> float:
     """Largest violation of the optimality conditions for coef where correlation = -(gradient of the loss)."""
     p = coef.size
@@ -325,7 +326,7 @@ def kkt_violation(coef: Reals, correlation: Reals, lam: Floats) -> float:
     return worst
 
 
-@njit(cache=True)
+@leaf
 def correct_for_shrinkage(lam: Floats, n: float) -> None:
     """Gaussian correction of a BH sequence, in place; the sum may overflow, the running minimum not."""
     total = 0.0

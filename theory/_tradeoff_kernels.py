@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from convexlaw.theory._jit import leaf
 
 __all__ = [
     "SPAN",
@@ -38,30 +39,30 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 SPAN = 9.5
 
 
-@njit(cache=True)
+@leaf
 def phi(x):
     return _DENSITY * math.exp(-0.5 * x * x)
 
 
-@njit(cache=True)
+@leaf
 def upper(x):
     return 0.5 * math.erfc(x * _ROOT_HALF)
 
 
-@njit(cache=True)
+@leaf
 def soft_risk(a):
     """E soft(Z; a)^2 = 2 [(1 + a^2) Phi(-a) - a phi(a)]."""
     return 2.0 * ((1.0 + a * a) * upper(a) - a * phi(a))
 
 
-@njit(cache=True)
+@leaf
 def fdp(a, u, epsilon):
     """FDP of the threshold a at TPP u."""
     false = 2.0 * (1.0 - epsilon) * upper(a)
     return false / (false + epsilon * u) if false > 0.0 else 0.0
 
 
-@njit(cache=True)
+@leaf
 def start(u):
     """Smallest threshold a with 2 Phi(-a) <= u: below it even null signals are found more often than u."""
     low, high = 0.0, 40.0
@@ -78,14 +79,14 @@ def start(u):
     return high
 
 
-@njit(cache=True)
+@leaf
 def shared_part(a, u):
     """Probability p that a signal is large when the others are at 0+ and the TPP is u."""
     null = 2.0 * upper(a)
     return min(max((u - null) / (1.0 - null), 0.0), 1.0) if null < 1.0 else 0.0
 
 
-@njit(cache=True)
+@leaf
 def shared_root(a, u, delta, epsilon, clustered):
     """E(a) - delta for signals at 0+ or far out; far ones lose 1 + a^2, or kappa(a) in one cluster."""
     p = epsilon * shared_part(a, u)
@@ -95,12 +96,12 @@ def shared_root(a, u, delta, epsilon, clustered):
     return (1.0 - p) * soft_risk(a) + p * big - delta
 
 
-@njit(cache=True)
+@leaf
 def _reach(delta, epsilon, u):
     return max(12.0, math.sqrt(delta / (epsilon * u)) + 2.0)
 
 
-@njit(cache=True)
+@leaf
 def _bisect_shared(low, high, u, delta, epsilon, clustered):
     for _ in range(200):
         middle = 0.5 * (low + high)
@@ -113,7 +114,7 @@ def _bisect_shared(low, high, u, delta, epsilon, clustered):
     return 0.5 * (low + high)
 
 
-@njit(cache=True)
+@leaf
 def lasso_threshold(u, delta, epsilon, limit, t_dt):
     """Largest zero threshold of a Lasso with TPP u; NaN beyond the power limit."""
     if u > limit:
@@ -127,7 +128,7 @@ def lasso_threshold(u, delta, epsilon, limit, t_dt):
     return _bisect_shared(low, _reach(delta, epsilon, u) + low, u, delta, epsilon, False)
 
 
-@njit(cache=True)
+@leaf
 def branch_one(u, delta, epsilon):
     """Largest threshold with signals at 0+ or in one far cluster; NaN where there is none."""
     low = start(u)
@@ -169,7 +170,7 @@ def branch_one(u, delta, epsilon):
     return _bisect_shared(below, high_side, u, delta, epsilon, True)
 
 
-@njit(cache=True)
+@leaf
 def signal_size(a, u):
     """Size t with Phi(t - a) + Phi(-t - a) = u (one common size for all signals)."""
     low, high = 0.0, a + SPAN
@@ -194,17 +195,17 @@ def signal_size(a, u):
     return t
 
 
-@njit(cache=True)
+@leaf
 def density(z, t, epsilon):
     return 2.0 * (1.0 - epsilon) * phi(z) + epsilon * (phi(z - t) + phi(z + t))
 
 
-@njit(cache=True)
+@leaf
 def survival(z, t, epsilon):
     return 2.0 * (1.0 - epsilon) * upper(z) + epsilon * (upper(z - t) + upper(z + t))
 
 
-@njit(cache=True)
+@leaf
 def _score(z, t, epsilon):
     """Score s = -K'/K = z - E[pi sgn Y | |Y| = z] and its derivative, K the density of |Y|."""
     # odds against the signal at +t; exponentials of differences, since all three densities may underflow
@@ -218,7 +219,7 @@ def _score(z, t, epsilon):
     return z - mean, 1.0 - (t * t * (1.0 + minus) / total - mean * mean)
 
 
-@njit(cache=True)
+@leaf
 def _score_root(level, left, right, t, epsilon):
     """Root of s(z) = level where s increases on [left, right]."""
     z = 0.5 * (left + right)
@@ -237,7 +238,7 @@ def _score_root(level, left, right, t, epsilon):
     return z
 
 
-@njit(cache=True)
+@leaf
 def single_profile(a, t, epsilon):
     """Best penalty A >= a, non-decreasing, for signals of one size t: A = max(a, isotonic fit of s).
 
@@ -290,7 +291,7 @@ def single_profile(a, t, epsilon):
     return _score_root(a, a, left, t, epsilon), left, right, level
 
 
-@njit(cache=True)
+@leaf
 def _score_energy(left, right, t, epsilon):
     """Integral of K s^2 over [left, right].
 
@@ -315,7 +316,7 @@ def _score_energy(left, right, t, epsilon):
     return total
 
 
-@njit(cache=True)
+@leaf
 def _energy(left, right, width, t, epsilon):
     if not right > left:
         return 0.0
@@ -331,7 +332,7 @@ def _energy(left, right, width, t, epsilon):
     return total * half
 
 
-@njit(cache=True)
+@leaf
 def common_error(a, t, u, epsilon):
     """E[pi^2; |Y| <= a] + E[Z^2; |Y| > a]."""
     null = 2.0 * (upper(a) + a * phi(a))
@@ -339,7 +340,7 @@ def common_error(a, t, u, epsilon):
     return epsilon * t * t * (1.0 - u) + (1.0 - epsilon) * null + epsilon * signal
 
 
-@njit(cache=True)
+@leaf
 def single_error(a, u, epsilon):
     """Smallest E over all penalties with zero threshold a, all signals of the one size that gives TPP u."""
     t = signal_size(a, u)
@@ -356,7 +357,7 @@ def single_error(a, u, epsilon):
     return error - _score_energy(right, end, t, epsilon)
 
 
-@njit(cache=True)
+@leaf
 def lower_threshold(u, delta, epsilon, first):
     """Largest threshold over all SLOPE designs; ``first`` is branch_one at the same place (or NaN)."""
     if u == 0.0:
@@ -380,7 +381,7 @@ def lower_threshold(u, delta, epsilon, first):
     return low
 
 
-@njit(cache=True)
+@leaf
 def _root_single(low, high, u, delta, epsilon):
     """Root of single_error = delta by false position with the Illinois weights."""
     f_low = single_error(low, u, epsilon) - delta if low > start(u) else -delta

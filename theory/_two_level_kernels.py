@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from convexlaw.theory._jit import leaf
 from convexlaw.theory._tradeoff_kernels import (
     common_error,
     density,
@@ -21,10 +21,10 @@ __all__ = ["two_level_error", "two_level_threshold"]
 _TAIL = 8.0  # standard deviations beyond which the mass does not matter
 
 
-# inlined from other files: 19bf1e11d336
+# inlined from other files: 9388b5a904f1
 
 
-@njit(cache=True)
+@leaf
 def _second_moment(z, c, t, epsilon):
     """Integral of (y - c)^2 K(y) over (z, inf)."""
     total = 2.0 * (1.0 - epsilon) * ((1.0 + c * c) * upper(z) + (z - 2.0 * c) * phi(z))
@@ -35,7 +35,7 @@ def _second_moment(z, c, t, epsilon):
     return total
 
 
-@njit(cache=True)
+@leaf
 def _with_top(r, a, t, epsilon, s_a, common):
     """E, T, c of the shape whose upper soft piece starts at r, with its best level T = K(r)/S(r)."""
     s_r = survival(r, t, epsilon)
@@ -56,7 +56,7 @@ def _with_top(r, a, t, epsilon, s_a, common):
     return value, top, c
 
 
-@njit(cache=True)
+@leaf
 def _without_top(c, a, t, epsilon, s_a, common):
     """E, T, c of the shape that stays at c: the upper piece starts where no mass is left."""
     left = a + c
@@ -65,7 +65,7 @@ def _without_top(c, a, t, epsilon, s_a, common):
     return value, max(a, t) + 2.0 * _TAIL, c
 
 
-@njit(cache=True)
+@leaf
 def _family(far, low, high, steps, a, t, epsilon, s_a, common):
     """Smallest E of one family over [low, high]: a scan, then golden section."""
     best, place = np.inf, 0
@@ -91,14 +91,14 @@ def _family(far, low, high, steps, a, t, epsilon, s_a, common):
     return _shape(far, 0.5 * (left + right), a, t, epsilon, s_a, common)
 
 
-@njit(cache=True)
+@leaf
 def _shape(far, x, a, t, epsilon, s_a, common):
     if far:
         return _without_top(x, a, t, epsilon, s_a, common)
     return _with_top(x, a, t, epsilon, s_a, common)
 
 
-@njit(cache=True)
+@leaf
 def two_level_error(a, u, epsilon):
     """Smallest E over two-level penalties, all signals of one size: (E, T, c); the zero threshold is a.
 
@@ -113,7 +113,7 @@ def two_level_error(a, u, epsilon):
     return far if far[0] < found[0] else found
 
 
-@njit(cache=True)
+@leaf
 def two_level_threshold(u, delta, epsilon, first, general):
     """Largest threshold over two-level designs, between branch_one and the general threshold."""
     if u == 0.0 or u >= 1.0 or (first >= 0.0 and general <= first):
