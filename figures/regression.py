@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -63,7 +64,7 @@ def _grow(axes: Axes, rows: int, new: bool) -> None:
 def plot_coefficients(
     summary: SlopeSummary, ax: Axes | None = None, *, top: int = 30, scaled: bool | None = None
 ) -> Axes:
-    """Nonzero coefficients of one model, largest first; neighbours of one cluster share a colour.
+    """Nonzero coefficients of one model, largest first; those of one magnitude stand on one grey band.
 
     Parameters
     ----------
@@ -81,10 +82,12 @@ def plot_coefficients(
     axes = axes_or_new(ax)
     rows = _largest(summary, top)
     use = bool((summary.scaled != summary.coef).any()) if scaled is None else scaled
+    axes.barh(np.arange(len(rows)), rows["scaled" if use else "coef"], color=COLORS["fit"])
     number = rows["cluster"].to_numpy()
-    group = np.cumsum(np.append(0, np.diff(number) != 0))[: number.size]
-    colors = [COLORS["fit"] if k % 2 == 0 else COLORS["prediction"] for k in group]
-    axes.barh(np.arange(len(rows)), rows["scaled" if use else "coef"], color=colors)
+    starts = np.flatnonzero(np.append(True, np.diff(number) != 0))
+    for first, after in pairwise([*starts, number.size]):
+        if after - first > 1:
+            axes.axhspan(first - 0.46, after - 0.54, color=COLORS["muted"], alpha=0.2, linewidth=0, zorder=0)
     _named_rows(axes, rows["label"].tolist())
     _grow(axes, len(rows), ax is None)
     axes.axvline(0.0, color=COLORS["data"], linewidth=0.6)
@@ -174,7 +177,7 @@ def plot_clusters(path: SlopePath, ax: Axes | None = None, *, chosen: float | No
     _alpha_axis(axes, path.alphas, chosen)
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_ylabel("number")
-    axes.legend(loc="best")
+    axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, borderaxespad=0.2)
     return axes
 
 

@@ -187,7 +187,8 @@ def _shade(
     if low > 0.15:
         axes.text(0.52, 0.35 * low, "reached by no SLOPE", **text)
     place = 0.35 * power
-    axes.text(place, 0.5 * (float(np.interp(place, u, upper)) + 1 - epsilon), "Lasso", **text)
+    if place > 0.1:  # wide enough for the word
+        axes.text(place, 0.5 * (float(np.interp(place, u, upper)) + 1 - epsilon), "Lasso", **text)
     if power < 0.9:
         box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0, "alpha": 0.8}
         edge = float(np.interp(power, u, upper))
@@ -225,6 +226,8 @@ def _mark(
         q = float(curves[kind].at(u))
         axes.plot([u], [q], marker="o", ms=4.5, mfc="white", mec="black", mew=1.0, ls="none", zorder=5)
         x, y, side = _PLACES[text]
+        if text.startswith("Lasso") and u - tpp[0] < 0.45 * (tpp[1] - tpp[0]):  # no room left of the mark
+            x, y, side = 10, -14, "left"
         axes.annotate(
             f"{text} {u:.4f}",
             (u, q),

@@ -90,8 +90,8 @@ class RelaxedFit(Result):
         if self.descriptive:
             return (
                 "Descriptive only: the rows that chose the features also made these numbers. Standard errors,"
-                " p-values and intervals ignore the choice and look better than they are; split=0.5 gives "
-                "intervals that hold."
+                " p-values and intervals ignore the choice and look better than they are; those of rows "
+                "kept aside hold (split)."
             )
         if not (self.table["term"] != "(intercept)").any():
             return (

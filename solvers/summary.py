@@ -47,7 +47,9 @@ class SlopeSummary(Result):
     cluster : ndarray of int, same shape as coef
         0 is zero, 1 the smallest magnitude.
     scaled : ndarray, same shape as coef
-        Coefficients of the scaled columns, which the penalty sees.
+        Coefficients of the scaled columns, which the penalty sees: ``coef * scale``.
+    scale : ndarray, shape (p,)
+        Divisor of each column; ones without scaling.
     dual_gap : float
         In the units of the objective.
     null : float
@@ -79,6 +81,7 @@ class SlopeSummary(Result):
     n_clusters: int
     cluster: NDArray[np.int64]
     scaled: Vector
+    scale: Vector
     dual_gap: float
     null: float
     tol: float
@@ -272,6 +275,7 @@ def summarise(
         n_clusters=int(model.n_clusters_),
         cluster=cluster_numbers(scaled),
         scaled=scaled,
+        scale=np.broadcast_to(facts.scale, coef.shape[-1:]).astype(np.float64),
         dual_gap=float(model.dual_gap_),
         null=float(model.null_objective_),
         tol=float(model.tol),

@@ -216,8 +216,14 @@ def test_figures(data: Any) -> None:
     model = Slope(alpha=0.1, scaling="sd").fit(X, y)
     s = model.summary(stability=6, rng=0)
     bars = plot_coefficients(s)
-    heights = sorted(abs(p.get_width()) for p in bars.patches)
+    np.testing.assert_allclose(s.scaled, s.coef * s.scale)
+    heights = sorted(abs(p.get_width()) for c in bars.containers for p in c)
     np.testing.assert_allclose(heights, np.sort(np.abs(s.scaled[s.scaled != 0])))
+    assert len({p.get_facecolor() for c in bars.containers for p in c}) == 1
+    # a band behind each magnitude that several coefficients share
+    bands = [p for p in bars.patches if p not in [q for c in bars.containers for q in c]]
+    sizes = np.unique(s.cluster[s.cluster > 0], return_counts=True)[1]
+    assert sorted(round(p.get_height() + 0.1) for p in bands) == sorted(sizes[sizes > 1])
     assert bars.get_xlabel() == "coefficient of the scaled column"
     unscaled = plot_coefficients(s, scaled=False)
     assert max(p.get_width() for p in unscaled.patches) == pytest.approx(model.coef_.max())

@@ -109,6 +109,7 @@ def test_folder_holds_page_tables_and_pictures(
     ):
         assert part in page, part
     assert page.count("<img") >= 5
+    assert "split=" not in page  # no arguments of functions
     coefficients = pd.read_csv(out_dir / "coefficients.csv")
     assert coefficients["feature"].tolist() == ["a", "b", "kind[T.v]"]
     predictions = pd.read_csv(out_dir / "predictions.csv")

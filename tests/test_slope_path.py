@@ -149,9 +149,22 @@ def test_picture_shows_the_coefficients(x: str) -> None:
     lines = [np.asarray(line.get_ydata()) for line in axes.get_lines()]
     largest = int(np.argmax(np.abs(path.coefs[:, -1])))
     assert any(line.shape == path.alphas.shape and np.allclose(line, path.coefs[largest]) for line in lines)
-    assert len(axes.get_legend().get_texts()) == 3
+    ever = int((path.coefs != 0).any(axis=1).sum())
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert labels[3:] == ([f"{ever - 3} more"] if ever > 3 else [])
+    ends = [path.coefs[path.names.index(name), -1] for name in labels[:3]]
+    assert ends == sorted(ends, reverse=True)
     assert axes.get_ylabel() == "coefficient"
-    plt.close(axes.figure)
+    scale = np.arange(1.0, 13.0)
+    scaled = path.plot(x=x, top=12, scale=scale, chosen=float(path.alphas[4]))
+    drawn = {line.get_label(): np.asarray(line.get_ydata()) for line in scaled.get_lines()}
+    for name, coefs, divisor in zip(path.names, path.coefs, scale, strict=True):
+        if coefs.any():
+            np.testing.assert_allclose(drawn[name], coefs * divisor)
+    assert ("chosen" in drawn) == (x == "alpha")
+    assert scaled.get_ylabel() == "coefficient of the scaled column"
+    with pytest.raises(ConvexlawError, match=r"scale has shape \(3,\): give one divisor a column, \(12,\)"):
+        path.plot(scale=np.ones(3))
     with pytest.raises(ConvexlawError, match="x = 'beta'"):
         path.plot(x="beta")
     plt.close("all")

@@ -195,6 +195,18 @@ def test_every_result_draws_itself():
         axes.figure.canvas.draw()
 
 
+@pytest.mark.parametrize(("delta", "epsilon"), [(0.3, 0.2), (0.3, 0.5), (0.1, 0.3), (0.7, 0.6)])
+def test_words_in_a_small_panel_lie_inside_the_axes(delta, epsilon):
+    figure, panels = plt.subplots(1, 3, figsize=(12.0, 4.2))
+    axes = plot_tradeoff(delta, epsilon, panels[1], n=41)
+    figure.canvas.draw()
+    frame = axes.get_window_extent()
+    assert len(axes.texts) >= 3
+    for label in axes.texts:
+        box = label.get_window_extent()
+        assert frame.x0 <= box.x0 < box.x1 <= frame.x1, label.get_text()
+
+
 def test_figures_tell_curves_apart_without_colour():
     for axes in (
         plot_tradeoff(0.3, 0.2, n=61),

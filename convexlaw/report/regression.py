@@ -241,7 +241,9 @@ def _model_part(found: Analysis, page: Page) -> None:
         figure, axes = _wide(2, shown)
         plot_stability(s, axes[1], top=_DRAWN)
     plot_coefficients(s, axes[0], top=_DRAWN)
-    caption = "Coefficients of the standardised columns; neighbours of one colour have the same magnitude."
+    scaled = "Coefficients of the scaled columns, which compare" if (s.scale != 1).any() else "Coefficients"
+    many = np.unique(s.cluster[s.cluster > 0]).size < np.count_nonzero(s.cluster)
+    caption = f"{scaled}; {'those on one grey band share' if many else 'no two share'} a magnitude."
     if s.frequency is not None:
         caption += " Right: how often half of the rows select a feature, with the same penalty."
     page.figure(figure, "model", caption)
@@ -261,7 +263,6 @@ def _wide(across: int, rows: int) -> tuple[Figure, Any]:
 def _choice_part(found: Analysis, page: Page) -> None:
     from convexlaw.figures.regression import plot_clusters, plot_criteria
     from convexlaw.figures.slope import plot_slope_path
-    from convexlaw.figures.style import COLORS
 
     choice, alpha = found.choice, found.summary.alpha
     page.add("heading", "How strong a penalty")
@@ -279,14 +280,14 @@ def _choice_part(found: Analysis, page: Page) -> None:
     if choice.criteria is not None:
         _csv(page, choice.criteria.to_frame(), "criteria")
     figure, axes = _wide(2, 13)
-    plot_slope_path(choice.path, axes[0])
-    axes[0].axvline(alpha, color=COLORS["highlight"], linewidth=1.2)
+    scale = found.summary.scale
+    scaled = bool((scale != 1).any())
+    plot_slope_path(choice.path, axes[0], top=10, scale=scale if scaled else None, chosen=alpha)
     plot_clusters(choice.path, axes[1], chosen=alpha)
-    page.figure(
-        figure,
-        "path",
-        "Coefficients along the path, and how many of them differ; the chosen penalty is marked.",
-    )
+    caption = "Coefficients along the path, and how many of them differ; the chosen penalty is marked."
+    if scaled:
+        caption += " Those of the scaled columns are drawn, which compare; path.csv has those of the data."
+    page.figure(figure, "path", caption)
     _csv(page, choice.path.to_frame(), "path")
 
 
