@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from convexlaw.solvers._slope_model_kernels import cholesky, cholesky_solve
 from convexlaw.theory._jit import kernel, leaf
+
+# inlined from other files: 47e6aa5e9387
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -209,43 +212,6 @@ def softmax_divergence(Y: Floats, eta: Floats, weights: Floats, reference: bool,
             f += _relative_entropy(rest * (left - mu), mu, -log_mass)
         total += weights[i] * max(f, 0.0)
     return total
-
-
-@leaf
-def cholesky(A: Floats, m: int, floor: float) -> bool:
-    """Factor A = F'F in place, F in the upper triangle; False where a pivot is not positive.
-
-    Pivots are at least ``floor`` times the trace.
-    """
-    least = 0.0
-    for k in range(m):
-        least += floor * A[k, k]
-    for k in range(m):
-        pivot = max(A[k, k], least)
-        if not pivot > 0.0:
-            return False
-        pivot = math.sqrt(pivot)
-        A[k, k] = pivot
-        for j in range(k + 1, m):
-            A[k, j] /= pivot
-        for i in range(k + 1, m):
-            f = A[k, i]
-            for j in range(i, m):
-                A[i, j] -= f * A[k, j]
-    return True
-
-
-@leaf
-def cholesky_solve(F: Floats, m: int, x: Floats) -> None:
-    """Solve F'F x = x in place."""
-    for k in range(m):
-        x[k] /= F[k, k]
-        for j in range(k + 1, m):
-            x[j] -= F[k, j] * x[k]
-    for k in range(m - 1, -1, -1):
-        for j in range(k + 1, m):
-            x[k] -= F[k, j] * x[j]
-        x[k] /= F[k, k]
 
 
 @kernel

@@ -12,8 +12,6 @@ import numpy as np
 
 from convexlaw.solvers._glm_kernels import (
     MULTINOMIAL,
-    cholesky,
-    cholesky_solve,
     divergence,
     model,
     residual_energy,
@@ -21,14 +19,12 @@ from convexlaw.solvers._glm_kernels import (
     softmax_divergence,
     softmax_settle,
 )
-from convexlaw.solvers._slope_kernels import ALIVE, certificate, coefficients, expand, partition_of
-from convexlaw.solvers._slope_newton_kernels import advance
-from convexlaw.solvers._slope_reduce_kernels import gram_pull, gram_reduce, pulls
-from convexlaw.solvers._slope_sweep_kernels import sweep
+from convexlaw.solvers._slope_kernels import coefficients, partition_of
+from convexlaw.solvers._slope_model_kernels import alternate, cholesky, cholesky_solve
 from convexlaw.theory._jit import kernel
 from convexlaw.theory._sorted_l1_kernels import dual_norm, norm_value
 
-# inlined from other files: 85883acaa214
+# inlined from other files: ae8df9a64366
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -87,46 +83,6 @@ def hessian(kind: int, U: Floats, h: Floats, weights: Floats, free: bool, refere
 
 
 @kernel
-def newton_step(
-    G: Floats,
-    g: Floats,
-    order: Ints,
-    start: Ints,
-    value: Floats,
-    m: int,
-    sign: Floats,
-    lam: Floats,
-    cum: Floats,
-    progress: Floats,
-) -> int:
-    """Newton step on the problem reduced to clusters; how many are left, -1 where its Hessian is singular."""
-    H = np.empty((m, m))
-    grad = np.empty(m)
-    gram_reduce(G, g, order, start, m, sign, H, grad)
-    c = value[:m].copy()
-    sizes = start[1 : m + 1] - start[:m]
-    seq = np.arange(m)
-    pos = np.arange(m)
-    rank = start[:m].copy()
-    into = np.full(m, ALIVE)
-    rel = np.ones(m)
-    pull = np.empty(m)
-    pulls(grad, c, sizes, seq, rank, m, lam, cum, pull)
-    factor = H.copy()
-    if not cholesky(factor, m, 0.0):
-        return -1
-    for k in range(m):
-        if factor[k, k] ** 2 <= 1e-12 * m * H[k, k]:
-            return -1
-    step = pull.copy()
-    cholesky_solve(factor, m, step)
-    live = advance(
-        H, grad, c, sizes, seq, pos, rank, m, m, lam, cum, into, rel, pull, step, 1.0, True, progress
-    )
-    return int(expand(order, start, value, m, sign, c, seq, live, into, rel))
-
-
-@kernel
 def solve_model(
     G: Floats,
     g: Floats,
@@ -140,8 +96,7 @@ def solve_model(
 ) -> int:
     """Minimise the model with Hessian G and pull g at b, plus the penalty, to a gap of ``goal``.
 
-    Epochs of coordinate descent over clusters and Newton steps on the clusters take turns. Fills ``new``;
-    returns the epochs and steps spent.
+    Fills ``new``; returns the epochs and steps spent.
     """
     w = b.size
     order = np.empty(w, np.int64)
@@ -154,54 +109,13 @@ def solve_model(
     pull = g.copy()
     norm2 = np.diag(G).copy()
     slack = 1e-15 * np.abs(q).max()
-    progress = np.zeros(3)
-    out = np.zeros(3)
-    none = np.zeros(1)
-    nothing = np.zeros(1, np.int64)
-    rounds = 0
-    turn, allowed, newton = m > 0, True, False
-    best, before = np.inf, np.inf
-    idle = 0
-    kept = m
-    kept_order, kept_start, kept_value, kept_sign = order, start, value, sign
-    while True:
-        gap = certificate(w, order, start, value, m, sign, pull, q, lam, cum, energy, -1.0, out)
-        objective = 0.5 * out[1] + out[0]
-        if newton and not objective <= before + 1e-10 * energy:
-            # rounding made an ill-conditioned step climb: back, and no more of them
-            m, allowed, newton = kept, False, False
-            order, start, value, sign = kept_order, kept_start, kept_value, kept_sign
-            gram_pull(w, G, q, order, start, value, m, sign, pull)
-            continue
-        before = objective
-        idle = 0 if gap < 0.9 * best else idle + 1
-        best = min(best, gap)
-        if gap <= goal or rounds >= limit or idle > 30:
-            break
-        newton = turn and allowed
-        if newton:
-            kept = m
-            kept_order, kept_start = order.copy(), start.copy()
-            kept_value, kept_sign = value.copy(), sign.copy()
-            left = newton_step(G, pull, order, start, value, m, sign, lam, cum, progress)
-            rounds += 1
-            turn = False
-            if left < 0:
-                newton = False
-            else:
-                m = left
-                gram_pull(w, G, q, order, start, value, m, sign, pull)
-                continue
-        # as many epochs as a Newton step costs
-        epochs = 3 + m * m // (6 * w)
-        m = sweep(
-            0, 1, w, G, none, nothing, nothing, norm2, none, none, 0.0, none, none, pull, order, start,
-            value, m, sign, lam, cum, slack, epochs, progress,
-        )  # fmt: skip
-        rounds += int(progress[1])
-        turn = m > 0
+    spent = np.zeros(2, np.int64)
+    m = alternate(
+        w, G, q, norm2, energy, pull, order, start, value, m, sign, lam, cum, slack, goal, limit, w, m > 0,
+        spent,
+    )  # fmt: skip
     coefficients(order, start, value, m, sign, new)
-    return rounds
+    return int(spent[0] + spent[1])
 
 
 @kernel

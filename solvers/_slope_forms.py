@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from convexlaw.solvers import _slope_kernels as kernels
+from convexlaw.solvers._slope_model_kernels import alternate
 from convexlaw.solvers._slope_split_kernels import split
 from convexlaw.solvers._slope_store import DenseStore, Partition, SparseStore, WholeStore
 from convexlaw.solvers._slope_sweep_kernels import sweep
@@ -40,6 +41,8 @@ _BLAS = 2.5e-11
 _CALL = 2e-5
 # the largest reduced problem that gets Newton steps
 MAX_NEWTON = 3000
+# up to here a compiled step costs less than the calls of one that uses LAPACK
+_FEW = 70
 
 
 def choose(n: int, p: int, sparse: bool, n_penalties: int) -> str:
@@ -85,6 +88,9 @@ def sweeps(
     """
     store, part = engine.store, engine.part
     view = View(engine, sums=False)
+    if view.mode == 0 and part.m <= _FEW:
+        _few_clusters(view, lam, cum, goal, max_rounds, settled=settled)
+        part = engine.part
     n, w = view.n, view.w
     progress = np.zeros(3)
     spent = np.inf if settled else 0.0
@@ -163,6 +169,39 @@ def sweeps(
             # a fixed point of the descent, up to rounding
             spent = np.inf
             idle += 15
+
+
+def _few_clusters(
+    view: View, lam: Vector, cum: Vector, goal: float, max_rounds: int, *, settled: bool
+) -> None:
+    """Descend on the Gram matrix in compiled code as long as there are few clusters and the gap falls."""
+    engine, store, part = view.engine, view.store, view.engine.part
+    spent = np.zeros(2, dtype=np.int64)
+    part.m = alternate(
+        view.w,
+        store.G,
+        store.q,
+        store.norm2,
+        engine.energy,
+        view.g,
+        part.order,
+        part.start,
+        part.value,
+        part.m,
+        part.sign,
+        lam,
+        cum,
+        engine.noise,
+        goal,
+        max_rounds - engine.rounds,
+        _FEW,
+        settled and part.m > 0,
+        spent,
+    )
+    epochs, steps = int(spent[0]), int(spent[1])
+    engine.rounds += epochs + steps
+    nonzero = part.nonzero
+    engine.cost += epochs * epoch_cost(view, nonzero) + steps * newton_cost(view, nonzero, part.m)
 
 
 def epoch_cost(view: View, nonzero: int) -> float:
