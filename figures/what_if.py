@@ -1,18 +1,23 @@
-"""Predicted loss of schedules that were not run, above the schedules themselves."""
+"""Predicted loss of schedules, or of sizes and tokens, that were not run."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from convexlaw.figures.style import CYCLE, styled
+from convexlaw.figures.style import COLORS, CYCLE, axes_or_new, styled
 
-__all__ = ["Forecast", "plot_forecasts"]
+if TYPE_CHECKING:
+    from convexlaw.solvers.fit_table import TableFit
+
+__all__ = ["Forecast", "plot_forecasts", "plot_table_forecast"]
 
 Array = NDArray[np.float64]
 
@@ -71,3 +76,44 @@ def plot_forecasts(forecasts: Sequence[Forecast], *, skip: float = 0.1, title: s
     lower.set_xlabel("step")
     lower.set_ylim(bottom=0)
     return fig
+
+
+@styled
+def plot_table_forecast(
+    fit: TableFit, N: ArrayLike, D: ArrayLike, ax: Axes | None = None, level: float = 0.95
+) -> Axes:
+    """Draw the predicted loss of each size against the tokens with its band; the points asked for are marked.
+
+    Parameters
+    ----------
+    fit : TableFit
+    N, D : (n,) arrays
+        Parameters and tokens of the points.
+    ax : matplotlib Axes, optional
+    level : float, default 0.95
+        Level of the bands.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    ax = axes_or_new(ax)
+    sizes, tokens = np.atleast_1d(*np.broadcast_arrays(np.asarray(N, float), np.asarray(D, float)))
+    rows = fit.residuals()
+    ax.plot(rows["D"], rows["loss"], ".", ms=3, color=COLORS["muted"], alpha=0.6, label="fitted rows")
+    first = min(float(rows["D"].min()), float(tokens.min()))
+    last = max(float(rows["D"].max()), float(tokens.max()))
+    along = np.geomspace(first, last, 60)
+    for i, size in enumerate(np.unique(sizes)):
+        color = CYCLE[i % len(CYCLE)]
+        ax.plot(along, fit.model.loss(size, along), color=color, lw=1.2, label=f"N = {size:.3g}")
+        low, high = fit.band(size, along, level)
+        ax.fill_between(along, low, high, color=color, alpha=0.2, lw=0)
+        asked = tokens[sizes == size]
+        ax.plot(asked, fit.model.loss(size, asked), "o", ms=5, color=color)
+    ax.set_xscale("log")
+    ax.set_xlabel("D (tokens)")
+    ax.set_ylabel("predicted loss (nats)")
+    ax.set_title(f"{fit.law}, {level:.0%} limits")
+    ax.legend()
+    return ax

@@ -1,15 +1,28 @@
-"""The compute-optimal size and tokens that a fit of a table gives for a budget."""
+"""What a fit of a table predicts, with intervals: losses, and the compute-optimal size for a budget."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from convexlaw._result import Result
+from convexlaw.errors import ConvexlawError, ExtrapolationWarning
+from convexlaw.solvers import _fit_intervals as intervals
+from convexlaw.solvers._fit_range import EXTRAPOLATION
+from convexlaw.theory._law_inputs import number
+from convexlaw.theory.laws import TableLaw, table_law
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from convexlaw.solvers._table_fit import TableFit
+
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -71,3 +84,78 @@ class Optimal(Result):
             ("exponent", self.exponent, *self.exponent_interval),
         ]
         return pd.DataFrame(rows, columns=["quantity", "value", "low", "high"])
+
+
+def _resampled(
+    fit: TableFit, resamples: int, seed: int, jobs: int, progress: bool | None
+) -> Iterator[TableLaw]:
+    """Yield the law of every bootstrap refit."""
+    cls = table_law(fit.law)
+    for draw in fit._draws(resamples, seed, jobs, progress):
+        yield cls(**dict(zip(fit.params, map(float, draw), strict=True)))
+
+
+def optimum(
+    fit: TableFit, flops: float, level: float, resamples: int, seed: int, jobs: int, progress: bool | None
+) -> Optimal:
+    """Compute-optimal size and tokens (see TableFit.optimal)."""
+    intervals.check_level(level := number("level", level))
+    model = fit.model
+    flops = number("flops", flops)
+    N, D = model.optimal(flops)
+    known = 6.0 * fit._state.N * fit._state.D
+    if flops > EXTRAPOLATION * known.max() or flops < known.min() / EXTRAPOLATION:
+        warnings.warn(
+            f"a budget of {flops:.3g} FLOPs lies beyond 4 times the fitted {known.min():.3g} to "
+            f"{known.max():.3g}: "
+            "no interval covers the failure of a law there",
+            ExtrapolationWarning,
+            stacklevel=3,
+        )
+    rows = []
+    for one in _resampled(fit, resamples, seed, jobs, progress):
+        try:
+            n, d = one.optimal(float(flops))
+        except ConvexlawError:  # this resample sees no gain in N or in D
+            rows.append((np.nan, np.nan, np.nan, np.nan))
+            continue
+        rows.append((float(n), float(d), float(one.loss(n, d)), one.exponent))
+    values = np.array(rows)
+    lost = int(np.isnan(values[:, 0]).sum())
+    if lost > 0.01 * len(values):
+        raise ConvexlawError(
+            f"{lost} of {len(values)} refits have no compute-optimal size: the rows do not support "
+            f"one; see .identifiability"
+        )
+    edges = np.nanpercentile(values, intervals.tails(level, fit._state.loss.size), axis=0)
+    limits = [(float(edges[0, j]), float(edges[1, j])) for j in range(4)]
+    return Optimal(
+        flops=float(flops),
+        N=float(N),
+        D=float(D),
+        loss=float(model.loss(N, D)),
+        N_interval=limits[0],
+        D_interval=limits[1],
+        loss_interval=limits[2],
+        exponent=model.exponent,
+        exponent_interval=limits[3],
+        level=level,
+    )
+
+
+def band(
+    fit: TableFit,
+    N: ArrayLike,
+    D: ArrayLike,
+    level: float,
+    resamples: int,
+    seed: int,
+    jobs: int,
+    progress: bool | None,
+) -> tuple[Array, Array]:
+    """Percentiles of the losses that the bootstrap refits predict (see TableFit.band)."""
+    intervals.check_level(level := number("level", level))
+    fit.model.loss(N, D)  # refuses bad values before the refits
+    losses = np.array([one.loss(N, D) for one in _resampled(fit, resamples, seed, jobs, progress)])
+    low, high = np.percentile(losses, intervals.tails(level, fit._state.loss.size), axis=0)
+    return low, high

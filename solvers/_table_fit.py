@@ -15,8 +15,9 @@ from convexlaw._result import Result
 from convexlaw.errors import ConvexlawError, ExtrapolationWarning
 from convexlaw.solvers import _fit_intervals as intervals
 from convexlaw.solvers._fit_metrics import curve_metrics
-from convexlaw.solvers._fit_optimal import Optimal
+from convexlaw.solvers._fit_optimal import Optimal, band, optimum
 from convexlaw.solvers._fit_profile import profile, spread
+from convexlaw.solvers._fit_range import EXTRAPOLATION
 from convexlaw.solvers.fit import Problem, Solution, solve
 from convexlaw.theory._law_inputs import number
 from convexlaw.theory.laws import Kaplan, TableLaw, table_law
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from convexlaw.solvers._fit_identify import Identifiability
 
 Array = NDArray[np.float64]
-
-EXTRAPOLATION = 4.0
 
 
 @dataclass
@@ -318,50 +317,41 @@ class TableFit(Result):
         ExtrapolationWarning
             The budget is beyond 4 times the largest, or below a quarter of the smallest one fitted.
         """
-        intervals.check_level(level := number("level", level))
-        model = self.model
-        flops = number("flops", flops)
-        N, D = model.optimal(flops)
-        known = 6.0 * self._state.N * self._state.D
-        if flops > EXTRAPOLATION * known.max() or flops < known.min() / EXTRAPOLATION:
-            warnings.warn(
-                f"a budget of {flops:.3g} FLOPs lies beyond 4 times the fitted {known.min():.3g} to "
-                f"{known.max():.3g}: "
-                "no interval covers the failure of a law there",
-                ExtrapolationWarning,
-                stacklevel=2,
-            )
-        cls = table_law(self.law)
-        rows = []
-        for draw in self._draws(resamples, seed, jobs, progress):
-            one = cls(**dict(zip(self.params, map(float, draw), strict=True)))
-            try:
-                n, d = one.optimal(float(flops))
-            except ConvexlawError:  # this resample sees no gain in N or in D
-                rows.append((np.nan, np.nan, np.nan, np.nan))
-                continue
-            rows.append((float(n), float(d), float(one.loss(n, d)), one.exponent))
-        values = np.array(rows)
-        lost = int(np.isnan(values[:, 0]).sum())
-        if lost > 0.01 * len(values):
-            raise ConvexlawError(
-                f"{lost} of {len(values)} refits have no compute-optimal size: the rows do not support "
-                f"one; see .identifiability"
-            )
-        edges = np.nanpercentile(values, intervals.tails(level, self._state.loss.size), axis=0)
-        limits = [(float(edges[0, j]), float(edges[1, j])) for j in range(4)]
-        return Optimal(
-            flops=float(flops),
-            N=float(N),
-            D=float(D),
-            loss=float(model.loss(N, D)),
-            N_interval=limits[0],
-            D_interval=limits[1],
-            loss_interval=limits[2],
-            exponent=model.exponent,
-            exponent_interval=limits[3],
-            level=level,
-        )
+        return optimum(self, flops, level, resamples, seed, jobs, progress)
+
+    def band(
+        self,
+        N: ArrayLike,
+        D: ArrayLike,
+        level: float = 0.95,
+        *,
+        resamples: int = 1000,
+        seed: int = 0,
+        jobs: int = 1,
+        progress: bool | None = None,
+    ) -> tuple[Array, Array]:
+        """Limits of the predicted loss, each for itself, from the bootstrap refits.
+
+        Parameters
+        ----------
+        N, D : array-like
+            Parameters and tokens (broadcast).
+        level : float, default 0.95
+        resamples, seed, jobs, progress
+            As in interval.
+
+        Returns
+        -------
+        low, high : arrays of the broadcast shape
+            In nats. What the fitted rows leave open if the law is right: the scatter of a single run and the
+            law's own error are not in them.
+
+        Raises
+        ------
+        ConvexlawError
+            Values that are not positive, or a level that is no probability.
+        """
+        return band(self, N, D, level, resamples, seed, jobs, progress)
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """Write the fit with its rows and intervals so far; ``load_fit`` reads it back."""

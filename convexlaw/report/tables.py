@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING
 from convexlaw._files import replacing
 from convexlaw.errors import ConvexlawError
 from convexlaw.report.page import Page, format_number
+from convexlaw.theory._law_tables import FLOPS
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike
 
     from convexlaw.solvers._curve_fit import CurveFit
     from convexlaw.solvers._fit_optimal import Optimal
     from convexlaw.solvers._table_fit import TableFit
 
-__all__ = ["optimal_table", "profile_grid", "table_report"]
+__all__ = ["optimal_table", "point_table", "profile_grid", "table_report"]
 
 
 def optimal_table(found: Iterable[tuple[float, Optimal]]) -> pd.DataFrame:
@@ -38,9 +40,32 @@ def optimal_table(found: Iterable[tuple[float, Optimal]]) -> pd.DataFrame:
                 "D low": best.D_interval[0],
                 "D high": best.D_interval[1],
                 "loss": best.loss,
+                "loss low": best.loss_interval[0],
+                "loss high": best.loss_interval[1],
             }
         )
     return pd.DataFrame(rows)
+
+
+def point_table(fit: TableFit, N: ArrayLike, D: ArrayLike, level: float = 0.95) -> pd.DataFrame:
+    """One row a model of ``N`` parameters on ``D`` tokens: its predicted loss with limits."""
+    import numpy as np
+    import pandas as pd
+
+    sizes, tokens = np.broadcast_arrays(np.asarray(N, dtype=np.float64), np.asarray(D, dtype=np.float64))
+    loss = fit.predict(sizes, tokens)
+    low, high = fit.band(sizes, tokens, level)
+    return pd.DataFrame(
+        {
+            "N": sizes,
+            "D": tokens,
+            "FLOPs": FLOPS * sizes * tokens,
+            "loss": loss,
+            "low": low,
+            "high": high,
+            "against the first": loss - loss[:1],
+        }
+    )
 
 
 def profile_grid(fit: CurveFit | TableFit, level: float) -> Figure:
