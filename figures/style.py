@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 __all__ = ["COLORS", "CYCLE", "STYLE", "axes_or_new", "figure_of", "styled"]
 
 STYLE = str(Path(__file__).with_name("convexlaw.mplstyle"))
+"""Path of the style sheet, for ``plt.style.context``."""
 
-# Okabe-Ito; one colour a method in every figure
 COLORS = {
     "data": "#000000",
     "prediction": "#D55E00",
@@ -28,6 +28,7 @@ COLORS = {
     "schedule": "#56B4E9",
     "highlight": "#E69F00",
 }
+"""Colours by method and by role, of Okabe and Ito: one colour a method in every figure."""
 
 CYCLE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#888888")
 """Colours in order, for curves without a colour of their own ("C0" would be looked up outside the style)."""

@@ -10,6 +10,7 @@ PAPER = Paper(
     "Bu, Klusowski, Rush and Su 2019",
     "1907.07502",
 )
+"""The paper, as the ledger names it."""
 
 _RUN = "experiment: n = 500, p = 1000, 10 % signals, penalty half 2, half 0 (units of tau), sigma = .2"
 
@@ -67,3 +68,4 @@ CLAIMS = (
     Claim("C048", "With sigma = .2 it has 1 - df/delta = .10", "authors' code", "equal", 0.1, 0.005,
           source="derived"),
 )
+"""What it states, with the place, the reference and what is expected here."""

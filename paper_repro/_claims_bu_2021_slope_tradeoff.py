@@ -10,6 +10,7 @@ PAPER = Paper(
     "Bu, Klusowski, Rush and Su 2021",
     "2105.13302",
 )
+"""The paper, as the ledger names it."""
 
 # fmt: off
 CLAIMS = (
@@ -52,3 +53,4 @@ CLAIMS = (
     Claim("C069", "No FDP above 1 - epsilon is better than selecting at random: SLOPE stays below it "
                   "wherever its curve is drawn", "diagram of regions", "upper", 0.0, 1e-12),
 )
+"""What it states, with the place, the reference and what is expected here."""

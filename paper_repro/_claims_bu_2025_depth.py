@@ -10,6 +10,7 @@ PAPER = Paper(
     "Bu 2025",
     "2511.04981",
 )
+"""The paper, as the ledger names it."""
 
 _BOUND = "bound on the gap (wording of arXiv 2604.19835, Appendix A)"
 _RUNS = "needs training runs of GPT2 to 7B, LLAMA3, Qwen3, Mixtral, DeepSeekV3 or ResNet that are not public"
@@ -72,3 +73,4 @@ CLAIMS = (
     Claim("C300", "muP carries the learning rate across the growth", "recipe", expected="unobtainable",
           source="notes", why=_RUNS),
 )
+"""What it states, with the place, the reference and what is expected here."""

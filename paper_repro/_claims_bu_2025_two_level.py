@@ -10,6 +10,7 @@ PAPER = Paper(
     "Bu, Klusowski, Rush and Wu 2025",
     "2507.09110",
 )
+"""The paper, as the ledger names it."""
 
 _CURVE = "exact trade-off curve (derived here)"
 _TABLE = "smallest errors: Lasso, two levels, any SLOPE; delta = .5"
@@ -89,3 +90,4 @@ CLAIMS = (
           "improvement over the Lasso", "lower", 0.0, 1e-09, source="derived",
           why="smallest of the three gains over three problems"),
 )
+"""What it states, with the place, the reference and what is expected here."""

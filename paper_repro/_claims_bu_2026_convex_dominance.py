@@ -10,6 +10,7 @@ PAPER = Paper(
     "Bu, Xu and Mao 2026",
     "2602.07145",
 )
+"""The paper, as the ledger names it."""
 
 _T2 = "Table 2, 15 model sizes"
 _SQRT = "Table 1, 1/sqrt(t)"
@@ -122,3 +123,4 @@ CLAIMS = (
           expected="unobtainable", why=_RUNS),
     Claim("C210", "muP does not transfer across horizons", "section 1", expected="unobtainable", why=_RUNS),
 )
+"""What it states, with the place, the reference and what is expected here."""

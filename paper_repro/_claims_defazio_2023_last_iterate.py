@@ -11,6 +11,7 @@ PAPER = Paper(
     "Defazio et al. 2023; Schaipp et al. 2025",
     "2310.07831, 2501.18965",
 )
+"""The paper, as the ledger names it."""
 
 _DATA = "lr_scheduling"
 _SHAPES = "closed forms: mean s, I, best peak sqrt(T) G/D, bound sqrt(T)/(DG), batch gain"
@@ -119,3 +120,4 @@ CLAIMS = (
           "lower", 1.0, source="measured", needs=_DATA,
           why="rms of RC4 over that of CVX4q, both fitted at .001"),
 )
+"""What it states, with the place, the reference and what is expected here."""

@@ -10,6 +10,7 @@ PAPER = Paper(
     "Hoffmann et al. 2022; Besiroglu et al. 2024",
     "2203.15556, 2404.10102",
 )
+"""The paper, as the ledger names it."""
 
 _REFIT = "Besiroglu et al., refit of the third approach"
 _DATA = "chinchilla"
@@ -64,3 +65,4 @@ CLAIMS = (
           "arXiv 2607.01487", expected="unobtainable", source="notes",
           why="the paper was not obtained and the points have neither batch size nor steps"),
 )
+"""What it states, with the place, the reference and what is expected here."""

@@ -10,6 +10,7 @@ PAPER = Paper(
     "J. Li, Bu and Xu 2026",
     "2607.27731",
 )
+"""The paper, as the ledger names it."""
 
 _T2 = "Table 2, batch over static batch"
 _T3 = "Table 3, noise per eta X/B: static, scheduled"
@@ -160,3 +161,4 @@ CLAIMS = (
     Claim("C277", "6 to 15 % of the compute saved for language models, less with larger base batch, none "
                   "in bf16", "third-party note", expected="unobtainable", source="notes", why=_NOTES),
 )
+"""What it states, with the place, the reference and what is expected here."""

@@ -10,6 +10,7 @@ PAPER = Paper(
     "Luo et al. 2025",
     "2503.12811",
 )
+"""The paper, as the ledger names it."""
 
 _DATA = "multi_power_law"
 _TABLE = "mean MAE over six held-out curves, 25M/100M/400M (nats)"
@@ -99,3 +100,4 @@ CLAIMS = (
     Claim("C332", "By the law WSD ends below cosine at 24 000 steps, as the runs do at every size",
           "section on optimised schedules", needs=_DATA),
 )
+"""What it states, with the place, the reference and what is expected here."""

@@ -10,6 +10,7 @@ PAPER = Paper(
     "Su, Bogdan and Candès 2017",
     "1511.01957",
 )
+"""The paper, as the ledger names it."""
 
 # fmt: off
 CLAIMS = (
@@ -42,3 +43,4 @@ CLAIMS = (
           why="smallest mean FDP - q*(mean TPP) over six penalties, plus three standard errors, p = 400"),
     Claim("C016", "q* falls with delta at every TPP", "figure of q*", "upper", 0.0),
 )
+"""What it states, with the place, the reference and what is expected here."""

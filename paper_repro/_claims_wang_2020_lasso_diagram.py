@@ -10,6 +10,7 @@ PAPER = Paper(
     "Wang, Yang, Bu and Su 2020",
     "2007.11078",
 )
+"""The paper, as the ledger names it."""
 
 # fmt: off
 CLAIMS = (
@@ -31,3 +32,4 @@ CLAIMS = (
           "figure below the Donoho-Tanner curve"),
     Claim("C025", "Above u_DT no Lasso exists: the boundary is undefined there", "Theorem 1"),
 )
+"""What it states, with the place, the reference and what is expected here."""

@@ -10,6 +10,7 @@ PAPER = Paper(
     "Zhang and Bu 2021",
     "2102.07211",
 )
+"""The paper, as the ledger names it."""
 
 _PGD = "projected gradient descent"
 _ARMA = "authors' code: ARMA(1, 1) rows, n = 20, p = 50, leave one out, 50 repetitions"
@@ -50,3 +51,4 @@ CLAIMS = (
     Claim("C083", "ADNI, accuracy: Lasso .62, two levels .66", "real data", expected="unobtainable",
           source="code", why="the data is not public"),
 )
+"""What it states, with the place, the reference and what is expected here."""

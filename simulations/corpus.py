@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["VOCABULARY", "Corpus", "SequenceOrder", "load_corpus"]
 
 VOCABULARY = 128
+"""Number of tokens: the bytes of ASCII; all others are one of them."""
 _SEPARATOR = 0  # between files; no source file holds a NUL
 _OTHER = 127  # every byte outside ASCII
 # Folders that differ between distributions and versions, tests, and tables rather than prose.

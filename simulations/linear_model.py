@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["DESIGNS", "LinearModel", "Selection", "design_matrix", "selection", "simulate"]
 
-DesignName = Literal["gaussian", "rademacher", "ar", "equicorrelated", "arma", "bernoulli"]
 DESIGNS = ("gaussian", "rademacher", "ar", "equicorrelated", "arma", "bernoulli")
+"""Kinds of designs that can be drawn."""
 _BURN = 200  # steps after which an ARMA row has forgotten its start
 
 

@@ -94,6 +94,7 @@ class MlpConfig:
 
 
 ModelConfig = TransformerConfig | MlpConfig
+"""Configuration of any model that can be trained here."""
 
 
 def _check(config: ModelConfig, **least: int) -> None:

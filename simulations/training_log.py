@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["COLUMNS", "TrainLog"]
 
 COLUMNS = ("step", "lr", "batch_size", "tokens", "loss", "grad_norm", "val_loss", "weight_norm")
+"""Columns of a log, in order; those of measurements that a row lacks are empty."""
 _WHOLE = frozenset({"step", "batch_size", "tokens"})
 _SPARSE = frozenset({"val_loss", "weight_norm"})
 _THIN_DIGITS = 8

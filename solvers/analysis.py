@@ -32,6 +32,7 @@ FAMILIES = {
     "poisson": "poisson",
     "huber": "huber",
 }
+"""Families of responses and the loss of each."""
 
 
 @dataclass(frozen=True, eq=False)

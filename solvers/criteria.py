@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["NAMES", "Criteria", "information_criteria"]
 
 NAMES = ("aic", "bic", "ebic", "gcv")
+"""Names of the criteria."""
 
 
 @dataclass(frozen=True, eq=False)

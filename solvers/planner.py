@@ -41,6 +41,7 @@ SHAPES = (
     "wsd:decay=0.2",
     "wsd:decay=0.4",
 )
+"""Shapes that a plan compares where none are given."""
 _PEAKS = 17
 _LONG = 20_000  # steps from which planning takes seconds
 _REACH = 4.0  # peaks looked at: this far beyond the fitted ones, as far as predictions go unwarned

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
+import inspect
+import itertools
+import pkgutil
 import subprocess
 import sys
 import tomllib
@@ -9,6 +14,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
+import convexlaw
 
 ROOT = Path(__file__).resolve().parent.parent
 LINKED = ("theory", "solvers", "simulations", "figures", "paper_repro")
@@ -150,3 +157,33 @@ def test_no_file_names_a_machine_or_a_registry() -> None:
             continue
         text = path.read_text(encoding="utf-8", errors="replace")
         assert not [w for w in words if w in text], name
+
+
+def test_public_constants_say_what_they_are() -> None:
+    def documented(path: Path) -> set[str]:
+        body = ast.parse(path.read_text(encoding="utf-8")).body
+        found = set()
+        for node, after in itertools.pairwise(body):
+            named = isinstance(node, ast.Assign | ast.AnnAssign)
+            if named and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+                target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+                found.add(ast.unparse(target))
+        return found
+
+    names = [m.name for m in pkgutil.walk_packages(convexlaw.__path__, "convexlaw.")]
+    modules = [importlib.import_module(name) for name in names if name != "convexlaw.__main__"]
+    homes = [(m, documented(Path(str(m.__file__)))) for m in modules]
+    checked = 0
+    for module in modules:
+        if any(part.startswith("_") for part in module.__name__.split(".")):
+            continue
+        for name in getattr(module, "__all__", ()):
+            value = getattr(module, name)
+            if inspect.isclass(value) or inspect.ismodule(value) or callable(value):
+                continue
+            checked += 1
+            assert any(name in names and getattr(home, name) is value for home, names in homes), (
+                module,
+                name,
+            )
+    assert checked > 30

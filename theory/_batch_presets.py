@@ -84,6 +84,7 @@ PRESETS: dict[str, Preset] = {
         Preset("deepseek-v4-pro", "tokens", "tokens", ((0, 94.4e6),)),  # reported: up to
     )
 }
+"""Batch schedules of published runs, by name."""
 
 
 def preset(name: str) -> Preset:

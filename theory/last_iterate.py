@@ -45,6 +45,7 @@ __all__ = [
 Array = NDArray[np.float64]
 
 FORMS = ("free", "tail", "tight", "averaged")
+"""Forms of the bound, as above."""
 _TIGHT_LIMIT = 20_000
 # where D/(max lr max G) is larger, steps change the bound of staying by less than 1 in 1e16 up to T = 1e24
 _STILL = 1e40

@@ -75,6 +75,7 @@ __all__ = [
 CURVE_LAWS: dict[str, type[CurveLaw]] = {
     law.name: law for law in (CD3, CB4, CVX3, CVX4, CVX4q, CVX5, CVX6, RC4, Averaged, Tissue, MultiPower)
 }
+"""Laws of loss curves by name."""
 
 
 def curve_law(name: str) -> type[CurveLaw]:
@@ -101,6 +102,7 @@ def curve_law(name: str) -> type[CurveLaw]:
 
 
 TABLE_LAWS: dict[str, type[TableLaw]] = {law.name: law for law in (Chinchilla, Kaplan, TwoDimensional)}
+"""Laws of tables of final losses by name."""
 
 
 def table_law(name: str) -> type[TableLaw]:

@@ -15,7 +15,9 @@ from convexlaw.runs._segments import Segments, find_segments, kept_rows, merge_e
 __all__ = ["COLUMNS", "EXTRA", "TidyRun", "tidy"]
 
 COLUMNS = ("run", "step", "lr", "batch_size", "tokens", "loss", "split", "grad_norm")
+"""Columns of the tidy table, in order."""
 EXTRA = ("loss_min", "loss_max", "loss_std", "seeds")
+"""Columns that pooled seeds add: what the mean over seeds leaves out."""
 MAX_STEP = 2**53
 _KIND = {"train": "training", "val": "validation"}
 _SIDE = {
