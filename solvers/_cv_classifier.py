@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from convexlaw.solvers._cv_estimator import CrossValidated
+from convexlaw.solvers._parameters import store
 from convexlaw.solvers.glm import SlopeClassifier
 
 if TYPE_CHECKING:
@@ -86,34 +87,7 @@ class SlopeClassifierCV(CrossValidated, SlopeClassifier):
         random_state: Any = None,
         progress: bool | None = None,
     ) -> None:
-        self.alphas = alphas
-        self.n_alphas = n_alphas
-        self.eps = eps
-        self.cv = cv
-        self.repeats = repeats
-        self.selection = selection
-        self.scoring = scoring
-        self.lam = lam
-        self.lambda_type = lambda_type
-        self.q = q
-        self.theta1 = theta1
-        self.theta2 = theta2
-        self.loss = loss
-        self.reference = reference
-        self.class_weight = class_weight
-        self.fit_intercept = fit_intercept
-        self.centering = centering
-        self.scaling = scaling
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-        self.backend = backend
-        self.random_state = random_state
-        self.progress = progress
-
-    def _sequences(self, size: int) -> list[tuple[str, dict[str, Any]]]:
-        name = f"lambda {self.lambda_type!r}" if self.lam is None else "lambda as given"
-        return [(name, self._penalty(size))]
+        store(self, locals())
 
     def _point(self) -> SlopeClassifier:
         return SlopeClassifier(loss=self.loss, reference=self.reference)

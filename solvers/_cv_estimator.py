@@ -47,10 +47,6 @@ class CrossValidated:
     threshold: float
     reference: bool
 
-    def _sequences(self, size: int) -> list[tuple[str, dict[str, Any]]]:
-        """Penalty sequences to try on so many coefficients: a name, and keywords of the problem."""
-        raise NotImplementedError
-
     def _point(self) -> Any:
         """Return an unfitted estimator with the predictions of this one, for scorers."""
         raise NotImplementedError
@@ -58,6 +54,9 @@ class CrossValidated:
     if TYPE_CHECKING:
 
         def _options(self) -> dict[str, Any]: ...
+
+        def _sequences(self, size: int) -> list[tuple[str, dict[str, Any]]]:
+            """Penalty sequences to try on so many coefficients: a name, and keywords of the problem."""
 
     def _choose(
         self,

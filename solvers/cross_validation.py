@@ -10,6 +10,7 @@ from convexlaw.errors import ConvexlawError
 from convexlaw.solvers._cv_classifier import SlopeClassifierCV
 from convexlaw.solvers._cv_curve import CVCurve
 from convexlaw.solvers._cv_estimator import CrossValidated
+from convexlaw.solvers._parameters import PenaltySequence, store
 from convexlaw.solvers._slope_base import SlopeRegressor
 from convexlaw.solvers.estimators import Slope, TwoLevelSlope
 
@@ -71,7 +72,7 @@ class _SlopeRegressorCV(CrossValidated, SlopeRegressor):
         return self
 
 
-class SlopeCV(_SlopeRegressorCV):
+class SlopeCV(PenaltySequence, _SlopeRegressorCV):
     """SLOPE with alpha chosen by cross-validation.
 
     Minimises over b and b0
@@ -176,40 +177,7 @@ class SlopeCV(_SlopeRegressorCV):
         random_state: Any = None,
         progress: bool | None = None,
     ) -> None:
-        self.alphas = alphas
-        self.n_alphas = n_alphas
-        self.eps = eps
-        self.cv = cv
-        self.repeats = repeats
-        self.selection = selection
-        self.scoring = scoring
-        self.lam = lam
-        self.lambda_type = lambda_type
-        self.q = q
-        self.theta1 = theta1
-        self.theta2 = theta2
-        self.loss = loss
-        self.threshold = threshold
-        self.fit_intercept = fit_intercept
-        self.centering = centering
-        self.scaling = scaling
-        self.tol = tol
-        self.max_iter = max_iter
-        self.solver = solver
-        self.n_jobs = n_jobs
-        self.backend = backend
-        self.random_state = random_state
-        self.progress = progress
-
-    def _sequences(self, size: int) -> list[tuple[str, dict[str, Any]]]:
-        penalty = {
-            "lam": self.lam,
-            "lambda_type": self.lambda_type,
-            "q": self.q,
-            "theta1": self.theta1,
-            "theta2": self.theta2,
-        }
-        return [(f"lambda {self.lambda_type!r}" if self.lam is None else "lambda as given", penalty)]
+        store(self, locals())
 
     def _point(self) -> Slope:
         return Slope(loss=self.loss, threshold=self.threshold)
@@ -284,27 +252,7 @@ class TwoLevelSlopeCV(_SlopeRegressorCV):
         random_state: Any = None,
         progress: bool | None = None,
     ) -> None:
-        self.low_ratios = low_ratios
-        self.fractions = fractions
-        self.alphas = alphas
-        self.n_alphas = n_alphas
-        self.eps = eps
-        self.cv = cv
-        self.repeats = repeats
-        self.selection = selection
-        self.scoring = scoring
-        self.loss = loss
-        self.threshold = threshold
-        self.fit_intercept = fit_intercept
-        self.centering = centering
-        self.scaling = scaling
-        self.tol = tol
-        self.max_iter = max_iter
-        self.solver = solver
-        self.n_jobs = n_jobs
-        self.backend = backend
-        self.random_state = random_state
-        self.progress = progress
+        store(self, locals())
 
     def _pairs(self, p: int) -> list[tuple[float, float, Vector]]:
         """Ratio, fraction and sequence of the pairs, those with a new sequence only."""

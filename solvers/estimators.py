@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from convexlaw.solvers._parameters import PenaltySequence, store
 from convexlaw.solvers._slope_base import SlopeRegressor
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Slope", "TwoLevelSlope"]
 
 
-class Slope(SlopeRegressor):
+class Slope(PenaltySequence, SlopeRegressor):
     """SLOPE: linear, Poisson or Huber regression with the sorted L1 penalty, to a certified duality gap.
 
     Minimises over b and b0
@@ -121,30 +122,7 @@ class Slope(SlopeRegressor):
         solver: str = "auto",
         warm_start: bool = False,
     ) -> None:
-        self.alpha = alpha
-        self.lam = lam
-        self.lambda_type = lambda_type
-        self.q = q
-        self.theta1 = theta1
-        self.theta2 = theta2
-        self.loss = loss
-        self.threshold = threshold
-        self.fit_intercept = fit_intercept
-        self.centering = centering
-        self.scaling = scaling
-        self.tol = tol
-        self.max_iter = max_iter
-        self.solver = solver
-        self.warm_start = warm_start
-
-    def _penalty(self, size: int) -> dict[str, Any]:
-        return {
-            "lam": self.lam,
-            "lambda_type": self.lambda_type,
-            "q": self.q,
-            "theta1": self.theta1,
-            "theta2": self.theta2,
-        }
+        store(self, locals())
 
 
 class TwoLevelSlope(SlopeRegressor):
@@ -206,19 +184,7 @@ class TwoLevelSlope(SlopeRegressor):
         solver: str = "auto",
         warm_start: bool = False,
     ) -> None:
-        self.alpha = alpha
-        self.high = high
-        self.low = low
-        self.fraction = fraction
-        self.loss = loss
-        self.threshold = threshold
-        self.fit_intercept = fit_intercept
-        self.centering = centering
-        self.scaling = scaling
-        self.tol = tol
-        self.max_iter = max_iter
-        self.solver = solver
-        self.warm_start = warm_start
+        store(self, locals())
 
     def _penalty(self, size: int) -> dict[str, Any]:
         from convexlaw.theory.sorted_l1 import two_level_sequence

@@ -17,6 +17,7 @@ from sklearn.base import ClassifierMixin
 
 from convexlaw.errors import ConvexlawError
 from convexlaw.solvers._glm_scores import explained_deviance, mean_deviance, mean_of
+from convexlaw.solvers._parameters import PenaltySequence, store
 from convexlaw.solvers._slope_base import SlopeCore
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["SlopeClassifier", "explained_deviance", "mean_deviance", "mean_of"]
 
 
-class SlopeClassifier(ClassifierMixin, SlopeCore):
+class SlopeClassifier(PenaltySequence, ClassifierMixin, SlopeCore):
     """SLOPE for classes: logistic or multinomial regression with the sorted L1 penalty, certified.
 
     Minimises over B and b0
@@ -98,36 +99,13 @@ class SlopeClassifier(ClassifierMixin, SlopeCore):
         max_iter: int = 100_000,
         warm_start: bool = False,
     ) -> None:
-        self.alpha = alpha
-        self.lam = lam
-        self.lambda_type = lambda_type
-        self.q = q
-        self.theta1 = theta1
-        self.theta2 = theta2
-        self.loss = loss
-        self.reference = reference
-        self.class_weight = class_weight
-        self.fit_intercept = fit_intercept
-        self.centering = centering
-        self.scaling = scaling
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
+        store(self, locals())
 
     def __sklearn_tags__(self) -> Any:
         """Tags; the logistic loss knows two classes only."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = self.loss == "multinomial"
         return tags
-
-    def _penalty(self, size: int) -> dict[str, Any]:
-        return {
-            "lam": self.lam,
-            "lambda_type": self.lambda_type,
-            "q": self.q,
-            "theta1": self.theta1,
-            "theta2": self.theta2,
-        }
 
     def fit(
         self,

@@ -12,7 +12,7 @@ from convexlaw.errors import ConvexlawError
 from convexlaw.runs._raw import Note, listed, plural
 
 if TYPE_CHECKING:
-    from convexlaw.runs.table import RunTable
+    from convexlaw.runs._run_table import RunTable
 
 __all__ = ["pool", "seed_groups"]
 
