@@ -53,7 +53,7 @@ _WRONG = (
 
 _OPTIONS = (
     (r"schedule=", "--schedule"),
-    (r"pool_seeds\(\)", "--pool-seeds"),
+    (r"pool_seeds\(\)", "convexlaw read --pool-seeds"),  # of that command alone
     (r"loss_scale=", "--loss-scale "),
 )
 
