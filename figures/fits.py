@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy.typing import NDArray
 
 from convexlaw.errors import ConvexlawError
@@ -115,9 +116,21 @@ def plot_curve_fit(
     return ax
 
 
+def _log_steps(ax: Axes) -> None:
+    """Log axis of steps with labels also where it spans less than two decades."""
+    ax.set_xscale("log")
+    low, high = ax.get_xlim()
+    if high < 100 * low:
+        ax.xaxis.set_major_locator(LogLocator(10, subs=(1, 2, 3, 5)))
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.xaxis.set_minor_formatter(NullFormatter())
+
+
 @styled
 def plot_residuals(fit: CurveFit, ax: Axes | None = None) -> Axes:
     """Draw log loss minus log prediction of every run against the step (log scale).
+
+    The axis is that of most residuals where a few are far larger; the title counts those beyond it.
 
     Parameters
     ----------
@@ -130,16 +143,24 @@ def plot_residuals(fit: CurveFit, ax: Axes | None = None) -> Axes:
     """
     ax = axes_or_new(ax)
     labelled: set[bool] = set()
+    parts = []
     for _, steps, loss, predicted, trained in sorted(_rows(fit, None), key=lambda row: not row[4]):
         label = ("fitted run" if trained else "held-out run") if trained not in labelled else None
         labelled.add(trained)
         color = COLORS["fit" if trained else "prediction"]
-        ax.plot(
-            np.maximum(steps, 1), 1e3 * np.log(loss / predicted), color=color, lw=0.8, alpha=0.8, label=label
-        )
+        parts.append(1e3 * np.log(loss / predicted))
+        ax.plot(np.maximum(steps, 1), parts[-1], color=color, lw=0.8, alpha=0.8, label=label)
     ax.axhline(0.0, color=COLORS["muted"], lw=0.8)
-    ax.set_xscale("log")
-    ax.xaxis.set_minor_formatter(NullFormatter())
+    rest = np.concatenate(parts)
+    usual = float(np.quantile(np.abs(rest), 0.97))
+    if usual > 0 and np.abs(rest).max() > 3 * usual:
+        ax.set_ylim(-1.5 * usual, 1.5 * usual)
+        beyond = int(np.count_nonzero(np.abs(rest) > 1.5 * usual))
+        ax.set_title(
+            f"{beyond} of {rest.size} residuals lie beyond the axis ({rest.min():.3g} to {rest.max():.3g})",
+            fontsize="medium",
+        )
+    _log_steps(ax)
     ax.set_xlabel("step")
     ax.set_ylabel("log loss - log prediction (1e-3)")
     ax.legend()
@@ -231,12 +252,15 @@ def plot_schedule_panel(fit: CurveFit, run: str | Sequence[str] | None = None) -
     if run is None:
         rows = sorted(rows, key=lambda row: row[4])[:MOST]
     with plt.style.context(STYLE):
-        across = min(len(rows), 4)
+        across = min(len(rows), 3)
         down = -(-len(rows) // across)
-        figure = plt.figure(figsize=(3.1 * across, 3.3 * down), layout="constrained")
+        figure = plt.figure(figsize=(3.2 * across, 2.9 * down), layout="constrained")
+        rates = [_lr(fit, name, steps) for name, steps, *_ in rows]
+        highest = max(float(lr.max()) for _, lr in rates)
+        power = int(np.floor(np.log10(highest))) if highest > 0 else 0  # of ten, of every schedule
         outer = figure.add_gridspec(down, across)
         for i, (name, steps, loss, predicted, trained) in enumerate(rows):
-            inner = outer[i // across, i % across].subgridspec(2, 1, height_ratios=(3, 1), hspace=0.05)
+            inner = outer[i // across, i % across].subgridspec(2, 1, height_ratios=(3, 1), hspace=0.1 / down)
             top = figure.add_subplot(inner[0])
             below = figure.add_subplot(inner[1], sharex=top)
             color = COLORS["fit" if trained else "prediction"]
@@ -247,16 +271,15 @@ def plot_schedule_panel(fit: CurveFit, run: str | Sequence[str] | None = None) -
             low = float(min(loss.min(), predicted.min()))
             if high > low:
                 top.set_ylim(low - 0.05 * (high - low), high + 0.1 * (high - low))
-            top.set_title(f"{name}\n({'fitted' if trained else 'held out'})", fontsize="small")
+            top.set_title(f"{fill(name, 32)}\n({'fitted' if trained else 'held out'})", fontsize="medium")
             top.tick_params(labelbottom=False)
-            at, lr = _lr(fit, name, steps)
-            below.plot(at, lr, color=COLORS["schedule"], lw=1.2)
-            below.set_ylim(bottom=0)
-            below.ticklabel_format(axis="y", style="sci", scilimits=(-2, 3))
+            at, lr = rates[i]
+            below.plot(at, lr / 10.0**power, color=COLORS["schedule"], lw=1.2)
+            below.set_ylim(0, 1.15 * highest / 10.0**power)
             below.set_xlabel("step")
             if i % across == 0:
                 top.set_ylabel("loss (nats)")
-                below.set_ylabel("LR")
+                below.set_ylabel(f"LR (1e{power})")
         return figure
 
 

@@ -225,6 +225,12 @@ def _cross(
     return 0.5 * (inner + outer)
 
 
+def profiled(fit: Any) -> list[str]:
+    """Parameters of a fit whose profile can be drawn: those of its engine that are not held."""
+    problem = fit._state.problem
+    return [n for n in fit.params if n in problem.names and n not in problem.fixed]
+
+
 def profile_curve(fit: Any, name: str, low: float, high: float, level: float) -> tuple[Array, Array]:
     """Values of a parameter around its interval, and the rise of the objective in units of the limit."""
     if hasattr(fit, "protocol"):
@@ -233,11 +239,9 @@ def profile_curve(fit: Any, name: str, low: float, high: float, level: float) ->
     else:
         problem = fit._state.problem
         groups = [slice(i, i + 1) for i in range(problem.y.size)]
-    if name not in problem.names or name in problem.fixed:
-        raise ConvexlawError(
-            f"parameter {name!r} has no profile to draw: choose one of "
-            f"{[n for n in problem.names if n not in problem.fixed]}"
-        )
+    drawn = profiled(fit)
+    if name not in drawn:
+        raise ConvexlawError(f"parameter {name!r} has no profile to draw: choose one of {drawn}")
     solution = fit._state.solution
     rise, _ = _threshold(problem, name, level, spread(problem, solution, groups))
     axis = _axis(problem, name, solution.params[name])

@@ -289,7 +289,7 @@ def test_figures_draw(fit):
     assert fit.plot().get_title(loc="left").startswith("cvx4q")
     figure = fits.plot_schedule_panel(fit)
     assert len(figure.axes) == 8  # loss above and schedule below, four runs
-    assert {ax.get_ylabel() for ax in figure.axes} >= {"loss (nats)", "LR"}
+    assert {ax.get_ylabel() for ax in figure.axes} >= {"loss (nats)", "LR (1e-3)"}
     ax = fits.plot_profile(fit, "alpha")
     values, rise = ax.lines[0].get_data()
     assert np.min(rise) == pytest.approx(0.0, abs=0.05)

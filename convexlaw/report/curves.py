@@ -15,7 +15,7 @@ from convexlaw._files import replacing
 from convexlaw.errors import ConvexlawError, ExtrapolationWarning
 from convexlaw.report.notes import grouped_notes
 from convexlaw.report.page import Page, format_number
-from convexlaw.report.tables import profile_grid
+from convexlaw.report.tables import profile_caption, profile_grid
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,6 +58,8 @@ def default_schedules(runs: RunTable, trained: Iterable[str]) -> dict[str, str]:
     longest = max((runs.dense_lr(name) for name in trained), key=len)
     steps, peak = len(longest), float(longest.max())
     warmup = int(np.argmax(longest >= peak * (1 - 1e-12)))
+    if warmup and abs(longest[0] * (warmup + 1) / peak - 1) < 0.01:
+        warmup += 1  # logged as peak (t + 1)/warmup, which is the peak one step before t = warmup
     tail = f"peak={peak:.12g},warmup={warmup}" if warmup else f"peak={peak:.12g}"
     at, twice = f"steps={steps}", f"steps={2 * steps}"
     return {
@@ -291,12 +293,14 @@ def curve_report(
     page.add("code", with_text)
 
     page.add("heading", "The fitted law")
-    page.add("code", str(fit))
+    head = str(fit).splitlines()
+    page.add("code", "\n".join(line for line in head if line.split()[0] not in fit.params))
     limits = fit.interval(level).reset_index()
     limits = limits.rename(
         columns={limits.columns[0]: "parameter", "low": f"low ({level:.0%})", "high": f"high ({level:.0%})"}
     )
     page.table(limits, "parameters")
+    page.add("note", f"{level:.0%} limits: percentiles of refits to resampled losses (bootstrap).")
     page.bullets(fit.identifiability.sentences)
     page.figure(
         figure_of(plot_residuals(fit)), "residuals", "Residuals of every run: log loss minus log prediction."
@@ -311,7 +315,7 @@ def curve_report(
         page.figure(
             profile_grid(fit, level),
             "profiles",
-            f"How much the best objective rises when one parameter is held ({level:.0%} limit: 1).",
+            profile_caption(level),
         )
 
     page.add("heading", "What was read, and what was decided")

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["Page", "digests", "format_number"]
+__all__ = ["Page", "digests", "format_column", "format_number"]
+
+DPI = 160  # of the figures: sharp where a page is zoomed or printed
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ class _Part:
     rows: Mapping[str, Any] = field(default_factory=dict)
     best: int | None = None
     data: str = ""
+    width: int = 0
 
 
 def format_number(value: object, digits: int = 4) -> str:
@@ -70,6 +73,51 @@ def format_number(value: object, digits: int = 4) -> str:
     if size < -4 or size >= 7:
         return f"{number:.{digits - 1}e}"
     return f"{number:.{max(digits - 1 - size, 0)}f}"
+
+
+def format_column(values: Iterable[object], digits: int = 4) -> list[str]:
+    """Write the numbers of a column with the same decimals, where they are of similar size.
+
+    Parameters
+    ----------
+    values : iterable
+        Numbers or anything else.
+    digits : int
+        Significant figures of the largest number; where others would keep fewer than two each is written by
+        :func:`format_number`.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> format_column([-0.035812, 0.0047684, float("nan")])
+    ['-0.03581', '0.00477', '–']
+    >>> format_column([0.003, 0.001]), format_column([1.8, 2143.5])
+    (['0.003', '0.001'], ['1.8', '2144'])
+    """
+    given = list(values)
+    alone = [format_number(v, digits) for v in given]
+    numbers = [isinstance(v, float) and math.isfinite(v) for v in map(_plain, given)]
+    sizes = [abs(float(v)) for v, number in zip(map(_plain, given), numbers, strict=True) if number and v]
+    if (
+        not sizes
+        or max(sizes) > min(sizes) * 10 ** (digits - 2)
+        or any("e" in c for c in alone if _is_number(c))
+    ):
+        return alone
+    most = max(digits - 1 - math.floor(math.log10(max(sizes))), 0)
+    decimals = next(d for d in range(most + 1) if d == most or all(round(v, d) == v for v in sizes))
+    return [
+        f"{float(v) + 0.0:.{decimals}f}" if number else cell
+        for v, number, cell in zip(map(_plain, given), numbers, alone, strict=True)
+    ]
+
+
+def _plain(value: object) -> Any:
+    """Return a number as int or float, anything else as it is."""
+    return value.item() if hasattr(value, "item") else value
 
 
 def _is_number(cell: str) -> bool:
@@ -146,7 +194,8 @@ class Page:
         with replacing(self.out / f"{name}.csv") as tmp:
             frame.to_csv(tmp, index=False)
         shown = frame.head(len(frame) if most is None else most)
-        cells = [[format_number(v, digits) for v in row] for row in shown.itertuples(index=False)]
+        columns = [format_column(shown.iloc[:, j], digits) for j in range(shown.shape[1])]
+        cells = list(zip(*columns, strict=True))
         # of words alone: numbers with dashes between them stay on the right
         text = [not any(_is_number(row[j]) for row in cells) for j in range(frame.shape[1])]
         rows = {"columns": [str(c) for c in frame.columns], "cells": cells, "text": text}
@@ -159,12 +208,14 @@ class Page:
         import matplotlib.pyplot as plt
 
         buffer = io.BytesIO()
-        figure.savefig(buffer, format="png", dpi=160)
+        figure.savefig(buffer, format="png", dpi=DPI)
         plt.close(figure)
         with replacing(self.out / f"{name}.png") as tmp:
             tmp.write_bytes(buffer.getvalue())
         data = base64.b64encode(buffer.getvalue()).decode()
-        self._parts.append(_Part("figure", text=caption, data=data))
+        # as wide as drawn (96 CSS pixels an inch): letters of one size in every figure of a page
+        width = round(int.from_bytes(buffer.getvalue()[16:20], "big") * 96 / DPI)
+        self._parts.append(_Part("figure", text=caption, data=data, width=width))
 
     def write(self, command: str, sources: Iterable[str | os.PathLike[str]] = ()) -> Path:
         """Write ``report.html``, whole or not at all.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from convexlaw._files import replacing
 from convexlaw.errors import ConvexlawError
 from convexlaw.report.page import Page, format_number
+from convexlaw.solvers._fit_profile import profiled
 from convexlaw.theory._law_tables import FLOPS
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from convexlaw.solvers._fit_optimal import Optimal
     from convexlaw.solvers._table_fit import TableFit
 
-__all__ = ["optimal_table", "point_table", "profile_grid", "table_report"]
+__all__ = ["optimal_table", "point_table", "profile_caption", "profile_grid", "table_report"]
 
 
 def optimal_table(found: Iterable[tuple[float, Optimal]]) -> pd.DataFrame:
@@ -69,22 +70,41 @@ def point_table(fit: TableFit, N: ArrayLike, D: ArrayLike, level: float = 0.95) 
 
 
 def profile_grid(fit: CurveFit | TableFit, level: float) -> Figure:
-    """Draw the profile of every parameter, one panel each."""
+    """Draw the profile of every parameter that has one, a panel each, with the bootstrap limits as lines."""
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import MaxNLocator
 
     from convexlaw.figures.fits import plot_profile
-    from convexlaw.figures.style import STYLE
+    from convexlaw.figures.style import COLORS, STYLE
 
-    names = list(fit.params)
+    names = profiled(fit)
+    limits = fit.interval(level)
     across = min(len(names), 3)
     down = -(-len(names) // across)
     with plt.style.context(STYLE):
         figure, axes = plt.subplots(down, across, figsize=(3.2 * across, 2.6 * down), squeeze=False)
         for name, ax in zip(names, axes.flat, strict=False):
             plot_profile(fit, name, ax=ax, level=level)
+            left, right = ax.get_xlim()
+            for edge in ("low", "high"):
+                ax.axvline(limits[edge].to_dict()[name], color=COLORS["prediction"], lw=1.0, ls=":")
+            ax.set_xlim(left, right)
+            ax.xaxis.set_major_locator(MaxNLocator(4))
+            if ax is not axes[ax.get_subplotspec().rowspan.start, 0]:
+                ax.set_ylabel("")
         for ax in axes.flat[len(names) :]:
             ax.set_axis_off()
     return figure
+
+
+def profile_caption(level: float) -> str:
+    """Say what the figure of the profiles shows, and why its two limits differ."""
+    return (
+        f"How much the best objective rises when one parameter is held, in units of its {level:.0%} limit. "
+        "Shaded: the limits of this profile, from the curvature of the objective and the scatter of the "
+        "residuals. Dotted: the limits of the table, from refits to resampled losses. Both approximate the "
+        "same thing; where they differ the wider one is the safer."
+    )
 
 
 def table_report(
@@ -147,6 +167,7 @@ def table_report(
     page.add("heading", "Parameters")
     shown = limits.reset_index()
     page.table(shown.rename(columns={shown.columns[0]: "parameter"}), "parameters")
+    page.add("note", f"{level:.0%} limits: percentiles of refits to resampled rows (bootstrap).")
     page.bullets(fit.identifiability.sentences)
     page.figure(figure_of(plot_table_fit(fit)), "fit", "Logged losses and the fitted law, one colour a size.")
     page.figure(
@@ -162,7 +183,7 @@ def table_report(
     page.figure(
         profile_grid(fit, level),
         "profiles",
-        f"How much the best objective rises when one parameter is held ({level:.0%} limit: 1).",
+        profile_caption(level),
     )
     page.add("heading", "Decided for the fit")
     page.bullets(fit.notes)
