@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-__all__ = ["COLORS", "CYCLE", "STYLE", "axes_or_new", "figure_of", "styled"]
+__all__ = ["COLORS", "CYCLE", "SCHEDULES", "STYLE", "axes_or_new", "figure_of", "styled"]
 
 STYLE = str(Path(__file__).with_name("convexlaw.mplstyle"))
 """Path of the style sheet, for ``plt.style.context``."""
@@ -32,6 +32,15 @@ COLORS = {
 
 CYCLE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#888888")
 """Colours in order, for curves without a colour of their own ("C0" would be looked up outside the style)."""
+
+SCHEDULES: dict[str, dict[str, Any]] = {
+    "constant": {"color": CYCLE[0], "linestyle": "-", "marker": "o"},
+    "WSD": {"color": CYCLE[1], "linestyle": "--", "marker": "s"},
+    "cosine": {"color": CYCLE[2], "linestyle": "-.", "marker": "^"},
+    "linear": {"color": CYCLE[3], "linestyle": ":", "marker": "D"},
+    "1 - sqrt": {"color": CYCLE[5], "linestyle": (0, (5, 1, 1, 1, 1, 1)), "marker": "v"},
+}
+"""Colour, line and marker of the learning-rate schedules, the same in every figure and told apart in grey."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
