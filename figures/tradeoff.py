@@ -226,10 +226,14 @@ def _mark(
         q = float(curves[kind].at(u))
         axes.plot([u], [q], marker="o", ms=4.5, mfc="white", mec="black", mew=1.0, ls="none", zorder=5)
         x, y, side = _PLACES[text]
-        if text.startswith("Lasso") and u - tpp[0] < 0.45 * (tpp[1] - tpp[0]):  # no room left of the mark
-            x, y, side = 10, -14, "left"
+        label = f"{text} {u:.4f}"
+        if text.startswith("Lasso") and u - tpp[0] < 0.45 * (tpp[1] - tpp[0]):  # little room left of the mark
+            if tpp == (0.0, 1.0):
+                x, y, side = 10, -14, "left"
+            else:
+                y, label = 2, label.replace(" limit", "\nlimit")
         axes.annotate(
-            f"{text} {u:.4f}",
+            label,
             (u, q),
             xytext=(x, y),
             textcoords="offset points",

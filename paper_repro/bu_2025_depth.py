@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import matplotlib.pyplot as plt
 import numpy as np
 
-from convexlaw.figures.style import COLORS, styled
+from convexlaw.figures.style import SCHEDULES, styled
 from convexlaw.paper_repro._check import Check, Sheet
 from convexlaw.paper_repro._claims_bu_2025_depth import CLAIMS, PAPER
 from convexlaw.paper_repro._data import Data
@@ -74,21 +74,21 @@ def draw(data: Data) -> Figure:
     """Loss gaps grown at .8 T, gap against its bound, and excess of the final loss."""
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(12.0, 3.8))
     curves, growth = data["curves"], data["growth"]
-    looks = {"WSD": COLORS["two_level"], "cosine": COLORS["slope"]}
-    for name, color in looks.items():
-        left.semilogy(curves.step, curves[f"{name}, whole"], color=color, label=f"{name}, whole")
-        left.semilogy(
-            curves.step, curves[f"{name}, grown at 0.8 T"], "--", color=color, label=f"{name}, grown"
-        )
+    names = ("WSD", "cosine")
+    for name in names:
+        mark = {k: SCHEDULES[name][k] for k in ("color", "marker")} | {"ms": 4, "markevery": 0.08}
+        left.semilogy(curves.step, curves[f"{name}, whole"], "-", label=f"{name}, whole", **mark)
+        mark["mfc"] = "white"
+        left.semilogy(curves.step, curves[f"{name}, grown at 0.8 T"], "--", label=f"{name}, grown", **mark)
     left.set_xlabel("step")
     left.set_ylabel("loss gap")
     left.set_title("grown at τ = 0.8 T")
     left.legend()
-    for name, color in looks.items():
-        part = growth[growth.schedule == name]
-        middle.plot(part.tau, part.formula, color=color, label=f"{name}, bound")
-        middle.plot(part.tau, part.average_gap, "o", color=color, label=f"{name}, seen")
-        right.semilogy(part.tau, part.final_excess / part.final_loss, "o-", color=color, label=name)
+    for name in names:
+        part, looks = growth[growth.schedule == name], SCHEDULES[name]
+        middle.plot(part.tau, part.formula, label=f"{name}, bound", **looks | {"marker": ""})
+        middle.plot(part.tau, part.average_gap, label=f"{name}, seen", **looks | {"linestyle": ""})
+        right.semilogy(part.tau, part.final_excess / part.final_loss, label=name, **looks)
     middle.set_xlabel("τ / T")
     middle.set_ylabel("gap of the averaged losses")
     middle.set_title("averages")

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import matplotlib.pyplot as plt
 import numpy as np
 
-from convexlaw.figures.style import COLORS, styled
-from convexlaw.figures.tradeoff import plot_tradeoff
+from convexlaw.figures.style import styled
+from convexlaw.figures.tradeoff import LINES, plot_tradeoff
 from convexlaw.paper_repro._check import Check, Sheet
 from convexlaw.paper_repro._claims_bu_2025_two_level import CLAIMS, PAPER
 from convexlaw.paper_repro._data import Data
@@ -160,14 +160,17 @@ def draw(data: Data) -> Figure:
         (right, "signals", "share of signals (σ = 0.5)"),
     ):
         part = lines[lines.along == along]
-        for name, style, text in (("two_level", "-", "two levels"), ("slope", ":", "any SLOPE")):
+        for name, line, text in (
+            ("two_level", "two_level", "two levels"),
+            ("slope", "slope_lower", "any SLOPE"),
+        ):
             gain = 100 * (1 - part[name] / part.lasso)
-            ax.plot(part.value, gain, style, color=COLORS[name], label=text)
+            ax.plot(part.value, gain, **LINES[line] | {"label": text})
+        ax.set_ylabel("less error (%)")
         ax.set_ylim(bottom=0)
         ax.set_xlabel(label)
         ax.set_title("error less than the best Lasso's")
     middle.set_xscale("log")
-    middle.set_ylabel("less error (%)")
     middle.legend()
     return figure
 

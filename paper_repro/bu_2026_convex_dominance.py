@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import matplotlib.pyplot as plt
 import numpy as np
 
-from convexlaw.figures.style import COLORS, CYCLE, styled
+from convexlaw.figures.style import COLORS, SCHEDULES, styled
 from convexlaw.paper_repro._check import Check, Sheet
 from convexlaw.paper_repro._claims_bu_2026_convex_dominance import CLAIMS, PAPER
 from convexlaw.paper_repro._data import Data, public_data
@@ -124,10 +124,12 @@ def draw(data: Data) -> Figure:
     """Scaled bounds, lines in 1/sqrt(tokens), and their limits by size."""
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(12.0, 3.8))
     bounds = data["scaled_bounds"]
-    styles = ("-", "--", ":", "-.")
-    for i, name in enumerate(_SCHEDULES):
+    for name in _SCHEDULES:
         part = bounds[bounds.schedule == name]
-        left.semilogx(part.steps, part.scaled, styles[i % 4], marker=".", color=CYCLE[i], label=name)
+        family = name if name in SCHEDULES else name.split()[0]
+        # decays to a floor lie on those to zero at first: wide open marks under filled ones
+        floor = {"mfc": "none", "ms": 9 if "10 %" in name else 5} if " to " in name else {"ms": 3}
+        left.semilogx(part.steps, part.scaled, label=name, **SCHEDULES[family] | floor)
     left.set_xlabel("steps T")
     left.set_ylabel("bound × √T / (D G), peak D/(G √T)")
     left.set_ylim(1.8, 8.5)

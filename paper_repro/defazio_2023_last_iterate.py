@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import matplotlib.pyplot as plt
 import numpy as np
 
-from convexlaw.figures.style import COLORS, CYCLE, styled
+from convexlaw.figures.style import COLORS, SCHEDULES, styled
 from convexlaw.paper_repro._check import Check, Sheet
 from convexlaw.paper_repro._claims_defazio_2023_last_iterate import CLAIMS, PAPER
 from convexlaw.paper_repro._data import Data, public_data
@@ -125,8 +125,9 @@ def draw(data: Data) -> Figure:
     """Bounds along a run, the best bound by cooldown, and the best peak by cooldown."""
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(12.0, 3.8))
     curves = data["bounds"]
-    for i, (name, style) in enumerate(zip(_SHAPES, ("-", "--", "-.", ":"), strict=True)):
-        left.semilogy(curves.step / curves.step.max(), curves[name], style, color=CYCLE[i], label=name)
+    for name in _SHAPES:
+        looks = SCHEDULES[name.removesuffix(" 20 %")] | {"marker": ""}
+        left.semilogy(curves.step / curves.step.max(), curves[name], label=name, **looks)
     left.set_xlabel("step / steps")
     left.set_ylabel("bound on the loss gap / (D G)")
     left.set_title("along a run, each at its best peak")

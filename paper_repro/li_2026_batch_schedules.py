@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import matplotlib.pyplot as plt
 import numpy as np
 
-from convexlaw.figures.style import COLORS, CYCLE, styled
+from convexlaw.figures.style import COLORS, CYCLE, SCHEDULES, styled
 from convexlaw.paper_repro import _batch_simulations as sims
 from convexlaw.paper_repro._check import Check, Sheet
 from convexlaw.paper_repro._claims_li_2026_batch_schedules import CLAIMS, PAPER
@@ -117,10 +117,11 @@ def draw(data: Data) -> Figure:
     """Batch schedules, noise saved, and loss saved on quadratics."""
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(12.0, 3.8))
     table = data["batch_schedules"]
-    for i, (name, style) in enumerate(zip(sims.SHAPES, ("-", "--", "-.", ":"), strict=True)):
-        left.plot(table.fraction, table[name], style, color=CYCLE[i], label=name)
+    for name in sims.SHAPES:
+        looks = SCHEDULES[name.removesuffix(" 20 %")] | {"marker": ""}
+        left.plot(table.fraction, table[name], label=name, **looks)
     left.set_ylim(0, 4)
-    left.set_xlabel("step / steps")
+    left.set_xlabel("step / steps (the last step has no tail)")
     left.set_ylabel("optimal batch / static batch")
     left.set_title("same samples, least noise")
     left.legend()
@@ -134,7 +135,8 @@ def draw(data: Data) -> Figure:
     middle.set_title(f"theory, {_STEPS} steps")
     seen = data["quadratic_gains"].pivot(index="shape", columns="sigma", values="gain_percent").loc[names]
     for i, sigma in enumerate(seen.columns):
-        right.bar(at + 0.36 * (i - 0.5), seen[sigma], 0.34, color=CYCLE[i], label=f"noise {sigma:g}")
+        right.bar(at + 0.36 * (i - 0.5), seen[sigma], 0.34, color=CYCLE[i], label=f"noise {sigma:g}",
+                  hatch=("", "///")[i], edgecolor="white")  # fmt: skip
     right.axhline(0, color=COLORS["data"], lw=0.8)
     right.set_xticks(at, names)
     right.set_ylabel("less loss at the best peak (%)")

@@ -182,7 +182,7 @@ def draw(data: Data) -> Figure:
         left.plot(at, late.loss, color=COLORS["data"], lw=0.7, label=None if i else "loss")
         for law, style, color in (
             ("multipower, printed", "--", COLORS["prediction"]),
-            ("rc4", "-", COLORS["fit"]),
+            ("rc4", "-.", COLORS["fit"]),
         ):
             left.plot(at, late[law], style, color=color, lw=1.3, label=None if i else law)
         end = (at.iloc[-1], late.loss.iloc[-1])
@@ -195,7 +195,8 @@ def draw(data: Data) -> Figure:
     scores = scores[scores.max(axis=1) < 20].sort_values(25, ascending=False)
     at = np.arange(len(scores))
     for i, size in enumerate(SIZES):
-        right.barh(at + 0.26 * (i - 1), scores[size], 0.24, color=CYCLE[i], label=f"{size}M")
+        right.barh(at + 0.26 * (i - 1), scores[size], 0.24, color=CYCLE[i], label=f"{size}M",
+                   hatch=("", "////", "xxxx")[i], edgecolor="white")  # fmt: skip
     right.set_yticks(at, [str(law) for law in scores.index])
     right.set_xlabel("MAE on six held-out schedules (1e-3 nats)")
     right.set_title("laws by error at 25M (cd3, averaged: 36 to 47)")
