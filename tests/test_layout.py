@@ -9,6 +9,7 @@ import itertools
 import pkgutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -51,7 +52,7 @@ def test_every_package_is_listed(project: dict) -> None:
     assert listed == found
 
 
-def test_wheel_holds_every_module_and_imports_without_the_checkout(tmp_path: Path, project: dict) -> None:
+def test_sdist_holds_the_repository_and_its_wheel_every_module(tmp_path: Path, project: dict) -> None:
     # built from a copy: an in-tree build folder of an earlier run must not leak into the wheel
     copy = tmp_path / "copy"
     tracked = subprocess.run(
@@ -64,14 +65,19 @@ def test_wheel_holds_every_module_and_imports_without_the_checkout(tmp_path: Pat
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes((ROOT / name).read_bytes())
     subprocess.run(
-        [sys.executable, "-m", "build", "--no-isolation", "--wheel", "-o", str(tmp_path), str(copy)],
+        [sys.executable, "-m", "build", "--no-isolation", "-o", str(tmp_path), str(copy)],
         check=True,
         capture_output=True,
     )
-    (wheel,) = tmp_path.glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        names = set(archive.namelist())
-        archive.extractall(tmp_path / "site")
+    (source,), (wheel,) = tmp_path.glob("*.tar.gz"), tmp_path.glob("*.whl")
+    with tarfile.open(source) as archive:
+        packed = {name.partition("/")[2] for name in archive.getnames()}
+    copied = {str(path.relative_to(copy)) for path in copy.rglob("*") if path.is_file()}
+    left_out = copied - packed - {".gitignore", ".pre-commit-config.yaml"}
+    assert not {n for n in left_out if "egg-info" not in n and not n.startswith("build/")}
+    with zipfile.ZipFile(wheel) as unpacked:
+        names = set(unpacked.namelist())
+        unpacked.extractall(tmp_path / "site")
     tracked_modules = {m for m in source_modules() if m in tracked or m.removeprefix("convexlaw/") in tracked}
     assert tracked_modules <= names
     assert "convexlaw/py.typed" in names
