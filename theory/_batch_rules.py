@@ -54,6 +54,10 @@ def critical_batch_size(lr: Any, sigma2: float, G2: float) -> tuple[float, float
     ConvexlawError
         Values that are not positive; a shape without a mean.
 
+    References
+    ----------
+    arXiv 2607.27731, section 3; the scheduled value is derived from Theorem 3 there.
+
     Examples
     --------
     >>> critical_batch_size("linear", 400.0, 1.0)
@@ -185,6 +189,10 @@ def noise_scale(B_small: float, B_big: float, g2_small: ArrayLike, g2_big: Array
     ------
     ConvexlawError
         Batch sizes that are equal or not positive.
+
+    References
+    ----------
+    McCandlish, Kaplan and Amodei, arXiv 1812.06162, Appendix A.1.
 
     Examples
     --------

@@ -99,6 +99,10 @@ def donoho_tanner_threshold(delta: ArrayLike) -> float | NDArray[np.float64]:
     float or ndarray
         0 where delta >= 1. It satisfies ``2 Phi(-t_DT) = (delta - epsilon*)/(1 - epsilon*)``.
 
+    References
+    ----------
+    Donoho and Tanner, PNAS 102 (2005), 9446-9451; arXiv 1511.01957 (Su, Bogdan and Candes), Lemma C.1.
+
     Examples
     --------
     >>> round(donoho_tanner_threshold(0.3), 7)

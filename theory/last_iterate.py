@@ -130,6 +130,10 @@ def curve(
     ConvexlawError
         As :func:`bound`; horizons outside 0..T-1; ``tight`` at every one of more than 20 000 steps.
 
+    References
+    ----------
+    As :func:`bound`, at every horizon; the sum of exponentials is ours.
+
     Examples
     --------
     >>> from convexlaw.theory.schedules import wsd

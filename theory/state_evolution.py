@@ -266,6 +266,10 @@ def calibrate(prior: Prior, lam: Penalty, delta: float, sigma: float) -> StateEv
     ConvexlawError
         As in `solve`; or no penalty above zero.
 
+    References
+    ----------
+    Bu, Klusowski, Rush and Su, arXiv 1907.07502, Theorems 1 and 2.
+
     Examples
     --------
     >>> from convexlaw.theory.scalar_limit import Lasso, Prior
