@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import d2_tweedie_score, log_loss
@@ -26,6 +27,9 @@ def classes() -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(90, 5))
     return X, np.array(["low", "mid", "top"])[np.digitize(X[:, 0] + 0.5 * rng.normal(size=90), [-0.5, 0.5])]
+
+
+_OLD = tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 7)
 
 
 @pytest.mark.parametrize(
@@ -46,6 +50,8 @@ def test_scikit_learns_own_checks(estimator: Any) -> None:
         name = getattr(check, "func", check).__name__
         if name == "check_array_api_input":
             continue  # skips itself unless SCIPY_ARRAY_API is set
+        if _OLD and name == "check_sample_weight_equivalence_on_dense_data" and instance.loss == "logistic":
+            continue  # scikit-learn 1.6 gives the repeated and the weighted rows different labels
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             check(instance)

@@ -19,6 +19,10 @@ from convexlaw.theory import schedules
 LOGS = {path.stem: path for path in demo_logs()}
 
 
+def rows_of(path: Path) -> pd.DataFrame:
+    return pd.read_csv(path, comment="#", float_precision="round_trip")
+
+
 def header(path: Path) -> dict[str, str]:
     lines = [line[1:].strip() for line in path.read_text().splitlines() if line.startswith("#")]
     return dict(line.split(": ", 1) for line in lines)
@@ -40,7 +44,7 @@ def test_the_set_is_what_the_laws_need():
 
 @pytest.mark.parametrize("spec", DEMO_RUNS, ids=lambda spec: spec.name)
 def test_header_and_rows_agree(spec):
-    told, frame = header(LOGS[spec.name]), pd.read_csv(LOGS[spec.name], comment="#")
+    told, frame = header(LOGS[spec.name]), rows_of(LOGS[spec.name])
     assert told["command"] == spec.command(DEMO_EVERY)
     assert told["schedule"] == spec.schedule
     assert told["status"] == "finished"
@@ -62,7 +66,7 @@ def test_all_runs_read_the_same_text():
 
 
 def test_runs_of_one_seed_share_their_trunk_and_seeds_share_nothing():
-    frames = {name: pd.read_csv(path, comment="#").set_index("step") for name, path in LOGS.items()}
+    frames = {name: rows_of(path).set_index("step") for name, path in LOGS.items()}
     trunk, cooled = frames["constant_8000_3e-3"], frames["wsd20_8000_3e-3"]
     np.testing.assert_array_equal(trunk["val_loss"].loc[:6350], cooled["val_loss"].loc[:6350])
     assert cooled["val_loss"].iloc[-1] < trunk["val_loss"].iloc[-1] - 0.05
@@ -77,7 +81,7 @@ def test_runs_of_one_seed_share_their_trunk_and_seeds_share_nothing():
 
 def test_the_first_rows_come_back():
     spec = DEMO_RUNS[0]
-    told, frame = header(LOGS[spec.name]), pd.read_csv(LOGS[spec.name], comment="#")
+    told, frame = header(LOGS[spec.name]), rows_of(LOGS[spec.name])
     corpus = load_corpus()
     log = train(
         spec.schedule,

@@ -149,7 +149,9 @@ def test_the_model_is_the_fit_at_the_chosen_alpha() -> None:
 
 def test_lasso_curves_are_those_of_scikit_learn() -> None:
     X, y = make(80, 30)
-    peer = LassoCV(cv=5, alphas=20, tol=1e-10, max_iter=100_000).fit(X, y)
+    top = np.abs((X - X.mean(axis=0)).T @ (y - y.mean())).max() / 80
+    alphas = np.geomspace(top, 1e-3 * top, 20)
+    peer = LassoCV(cv=5, alphas=alphas, tol=1e-10, max_iter=100_000).fit(X, y)
     for model in (
         SlopeCV(lambda_type="lasso", alphas=peer.alphas_, cv=5, tol=1e-10),
         TwoLevelSlopeCV(low_ratios=[1.0], alphas=peer.alphas_, cv=5, tol=1e-10),
