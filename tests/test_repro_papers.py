@@ -200,6 +200,32 @@ def test_papers_run_side_by_side(tmp_path, monkeypatch, capsys):
     assert "bu-2025-depth" in shown
 
 
+def test_an_error_in_one_paper_leaves_the_ledger_of_the_others(tmp_path, monkeypatch, capsys):
+    run = _run.run_paper
+
+    def broken(name, quick, out):
+        if name == "bu-2025-depth":
+            raise ZeroDivisionError("a bug")
+        return run(name, quick, out)
+
+    monkeypatch.setattr(_run, "MODULES", ("bu_2025_depth", "wang_2020_lasso_diagram"))
+    monkeypatch.setattr(_run, "run_paper", broken)
+    out = tmp_path / "out"
+    assert cli("repro", "all", "--quick", "--out", str(out)) == 2
+    told = capsys.readouterr()
+    assert "the ledger lacks what ended with an error: bu-2025-depth: ZeroDivisionError: a bug" in told.err
+    assert "wang-2020-lasso-diagram" in told.out
+    papers = json.loads((out / "checks.json").read_text())
+    assert papers["totals"]["claims"] == len(_run.load("wang-2020-lasso-diagram").CLAIMS)
+
+
+def test_a_folder_that_cannot_be_made_is_refused_at_once(tmp_path, monkeypatch, capsys):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(_run, "run_paper", None)
+    assert cli("repro", "bu-2025-depth", "--out", str(tmp_path / "file" / "out")) == 2
+    assert "file is a file; name a folder" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", ["wang_2020_lasso_diagram", "bu_2021_slope_tradeoff", "bu_2025_depth"])
 @pytest.mark.mpl_image_compare(
     baseline_dir="baseline", style="default", tolerance=6, savefig_kwargs={"dpi": 60}

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from convexlaw.errors import ConvexlawError
 
 if TYPE_CHECKING:
     from convexlaw.paper_repro._run import PaperRun
@@ -36,7 +40,10 @@ def repro(
         _list(as_json)
         return
     wanted = _run.names() if paper == "all" else [_run.load(paper).PAPER.id]
-    runs = _all(wanted, quick, out, jobs)
+    _writable(out)
+    runs, broken = _all(wanted, quick, out, jobs)
+    if not runs:
+        raise ConvexlawError("; ".join(broken))
     files = write_ledger(runs, out, command=_tables.command_line(), quick=quick)
     counted = totals(runs)
     if as_json:
@@ -44,8 +51,19 @@ def repro(
         _tables.show_json({"totals": counted, "checks": checks, "files": files})
     else:
         _show(runs, counted, files)
+    if broken:
+        raise ConvexlawError(f"the ledger lacks what ended with an error: {'; '.join(broken)}")
     if counted["unexpected"]:
         raise typer.Exit(1)
+
+
+def _writable(out: Path) -> None:
+    """Refuse a folder that cannot be written to before anything is computed."""
+    folder = next(p for p in (out, *out.absolute().parents) if p.exists())
+    if not folder.is_dir():
+        raise ConvexlawError(f"--out {out}: {folder} is a file; name a folder")
+    if not os.access(folder, os.W_OK):
+        raise ConvexlawError(f"--out {out}: {folder} cannot be written to; name another folder")
 
 
 def _list(as_json: bool) -> None:
@@ -71,25 +89,44 @@ def _list(as_json: bool) -> None:
     )
 
 
-def _all(wanted: list[str], quick: bool, out: Path, jobs: int) -> list[PaperRun]:
+def _all(wanted: list[str], quick: bool, out: Path, jobs: int) -> tuple[list[PaperRun], list[str]]:
+    """Run the papers; a sentence for each that ended with an error."""
     from convexlaw._progress import progress_bar
+
+    runs, broken = [], []
+    with progress_bar("papers", len(wanted)) as advance:
+        for run in _each(wanted, quick, out, jobs):
+            if isinstance(run, str):
+                broken.append(run)
+            else:
+                runs.append(run)
+            advance(1)
+    return runs, broken
+
+
+def _each(wanted: list[str], quick: bool, out: Path, jobs: int) -> Iterable[PaperRun | str]:
+    if len(wanted) == 1:
+        from convexlaw.paper_repro._run import run_paper
+
+        return [run_paper(wanted[0], quick, out)]
+    if jobs == 1:
+        return (_attempt(name, quick, out) for name in wanted)
+    from joblib import Parallel, delayed
+
+    work = (delayed(_attempt)(name, quick, out) for name in wanted)
+    found: Iterable[PaperRun | str] = Parallel(n_jobs=jobs, return_as="generator")(work)
+    return found
+
+
+def _attempt(name: str, quick: bool, out: Path) -> PaperRun | str:
+    """Run a paper; an error of one does not end the others."""
     from convexlaw.paper_repro._run import run_paper
 
-    with progress_bar("papers", len(wanted)) as advance:
-        if jobs == 1 or len(wanted) == 1:
-            runs = []
-            for name in wanted:
-                runs.append(run_paper(name, quick, out))
-                advance(1)
-            return runs
-        from joblib import Parallel, delayed
-
-        found = []
-        work = (delayed(run_paper)(name, quick, out) for name in wanted)
-        for run in Parallel(n_jobs=jobs, return_as="generator")(work):
-            found.append(run)
-            advance(1)
-        return found
+    try:
+        return run_paper(name, quick, out)
+    except Exception as error:
+        kind = "" if isinstance(error, ConvexlawError) else f"{type(error).__name__}: "
+        return f"{name}: {kind}{error}"
 
 
 def _show(runs: list[PaperRun], counted: dict[str, int], files: list[Path]) -> None:
