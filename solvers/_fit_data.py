@@ -215,7 +215,7 @@ def _run(table: RunTable, name: str) -> RunData:
             f"to the log, or leave the run out with select() of the others"
         )
     lr = table.dense_lr(name)
-    rows = table.frame.loc[table.frame["run"] == name]
+    rows = table._rows(name)
     meta = table.meta.get(name, {})
     losses = {split: table.curve(name, split) for split in ("train", "val")}
     return RunData(
@@ -237,10 +237,12 @@ def _number(value: Any) -> float | None:
 
 def _dense_batch(rows: pd.DataFrame, length: int) -> Array | None:
     """Batch size of every step: a logged value holds until the next one."""
-    known = rows.loc[rows["batch_size"].notna(), ["step", "batch_size"]].sort_values("step", kind="stable")
-    steps = known["step"].to_numpy(dtype=np.int64)
-    sizes = known["batch_size"].to_numpy(dtype=np.float64)
-    if not steps.size or not np.all(sizes > 0):
+    sizes = rows["batch_size"].to_numpy(dtype=np.float64)
+    known = np.flatnonzero(~np.isnan(sizes))
+    if not known.size or not np.all(sizes[known] > 0):
         return None
+    steps = rows["step"].to_numpy(dtype=np.int64)
+    known = known[np.argsort(steps[known], kind="stable")]
+    steps, sizes = steps[known], sizes[known]
     place = np.searchsorted(steps, np.arange(length), side="right") - 1
     return np.asarray(sizes[np.maximum(place, 0)])

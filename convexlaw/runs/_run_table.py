@@ -190,15 +190,17 @@ class RunTable(Result):
 
     def curve(self, run: str, split: str = "train") -> tuple[Ints, Floats]:
         """Return (steps, losses) of one run and split ("train", "val"), by step; empty where it has none."""
-        self._known(run)
         check_choice("split", split, ("train", "val"))
-        rows = self._rows(run)
-        rows = rows[(rows["split"] == split).to_numpy()]
-        return rows["step"].to_numpy(np.int64), rows["loss"].to_numpy(np.float64)
+        place = self._place(run)
+        place = place[(self.frame["split"].iloc[place] == split).to_numpy()]
+        return self.frame["step"].to_numpy(np.int64)[place], self.frame["loss"].to_numpy(np.float64)[place]
 
     def _rows(self, run: str) -> pd.DataFrame:
+        return self.frame.iloc[self._place(run)]
+
+    def _place(self, run: str) -> Ints:
         self._known(run)
-        return self.frame if len(self) == 1 else self.frame.iloc[self._places[run]]
+        return np.arange(len(self.frame)) if len(self) == 1 else self._places[run]
 
     @cached_property
     def _places(self) -> dict[str, Ints]:
@@ -208,7 +210,7 @@ class RunTable(Result):
 
     def last_step(self, run: str) -> int:
         """Return the last step of a run with a loss."""
-        return int(self._rows(run)["step"].max())
+        return int(self.frame["step"].to_numpy()[self._place(run)].max())
 
     def has_lr(self, run: str) -> bool:
         """Tell whether :meth:`dense_lr` has anything to go by."""
