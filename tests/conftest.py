@@ -49,8 +49,9 @@ def golden() -> Any:
 def solved() -> Any:
     """``solved(problem, tol)``: solve a cvxpy problem to a tolerance its solver really reports as met.
 
-    Clarabel's steps can shrink to nothing before the tolerance is met, which depends on the order in which a version
-    of cvxpy states the cones; the point it stops at ("optimal_inaccurate") can be 4e-5 off and is no reference.
+    Clarabel's steps can shrink to nothing before the tolerance is met, which depends on the order in which a
+    version of cvxpy states the cones; the point it stops at ("optimal_inaccurate") can be 4e-5 off and is no
+    reference.
     """
     import cvxpy as cp
 
