@@ -83,7 +83,8 @@ def plot_lasso_region(result: LassoRegion, ax: Axes | None = None) -> Axes:
     bound: dict[str, Any] = {"color": "black", "lw": 1.2, "ls": (0, (4, 2))}
     axes.plot(result.tpp, result.upper, label="at most n selected, or chance", **bound)
     if result.power < 1:
-        axes.axvline(result.power, color="black", lw=0.9, ls=":")
+        # up to the region: the legend stands above it
+        axes.axvline(result.power, 0.0, result.bounds(result.power)[1], color="black", lw=0.9, ls=":")
         axes.annotate(
             f"power limit {result.power:.3f}",
             (result.power, 0.03),

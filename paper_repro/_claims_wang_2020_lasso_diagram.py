@@ -29,7 +29,14 @@ CLAIMS = (
     Claim("C023", "For epsilon > epsilon* the lower boundary meets 1 - epsilon TPP/delta exactly at u_DT",
           "figure of the diagram", "equal", 0.0, 1e-09),
     Claim("C024", "For epsilon <= epsilon* the diagram reaches TPP 1, where q*(1) < 1 - epsilon/delta",
-          "figure below the Donoho-Tanner curve"),
+          "figure below the Donoho-Tanner curve", "equal",
+          (1.0, 0.509794, 0.509794, 0.07354), 1e-06, source="derived",
+          why="(.6, .25): last TPP drawn, lower boundary there, q*(1), 1 - epsilon/delta - q*(1); the "
+              "reference by a separate root"),
     Claim("C025", "Above u_DT no Lasso exists: the boundary is undefined there", "Theorem 1"),
+    Claim("C355", "The boundaries are q*, and the smaller of 1 - epsilon and 1 - epsilon TPP / delta",
+          "Theorem 1", "equal", 0.0, 1e-09,
+          why="both boundaries drawn, and q* itself, beside the formulas; q* by a scan of its equation with "
+              "bracketed roots"),
 )
 """What it states, with the place, the reference and what is expected here."""

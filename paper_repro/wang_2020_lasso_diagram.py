@@ -18,6 +18,7 @@ from convexlaw.figures.tradeoff import plot_lasso_region
 from convexlaw.paper_repro._check import Check, Sheet
 from convexlaw.paper_repro._claims_wang_2020_lasso_diagram import CLAIMS, PAPER
 from convexlaw.paper_repro._data import Data
+from convexlaw.paper_repro._lasso_by_roots import largest_root_fdp
 from convexlaw.paper_repro._random_designs import lasso_points
 from convexlaw.theory.tradeoff import complete_lasso_region, donoho_tanner_power, lasso_fdp
 
@@ -72,7 +73,7 @@ def draw(data: Data) -> Figure:
         shown = points[(points.delta == delta) & (points.epsilon == epsilon)].iloc[:3000]
         ax.plot(shown.tpp, shown.fdp, ".", ms=1.5, color=COLORS["muted"], alpha=0.5, label="random problems")
         plot_lasso_region(complete_lasso_region(delta, epsilon, n=_POINTS), ax)
-        ax.legend(loc="upper right", fontsize="small")
+        ax.legend(loc="upper right", fontsize="small", markerscale=4)
     return figure
 
 
@@ -97,11 +98,23 @@ def check(data: Data) -> list[Check]:
     ends = [(0.5, 0.3), (0.3, 0.2), (0.3, 0.5)]
     meet = [_gap_at_end(d, e) for d, e in ends]
     sheet.judge("C023", max(map(abs, meet)), note="largest difference in three settings")
+    worst = [_boundary_error(part, *s) for s, part in data["regions"].groupby(["delta", "epsilon"])]
+    sheet.judge("C355", max(worst), note=f"{2 * len(data['regions'])} points of both boundaries as drawn")
+    drawn = data["regions"].query("delta == 0.6").iloc[-1]
     end = float(lasso_fdp(1.0, 0.6, 0.25))
-    sheet.judge("C024", f"q*(1) = {end:.4f}, line at {1 - 0.25 / 0.6:.4f}", holds=end < 1 - 0.25 / 0.6)
+    sheet.judge("C024", [drawn.tpp, drawn.lower, end, 1 - 0.25 / 0.6 - end])
     beyond = lasso_fdp(limits[0] + np.array([1e-9, 1e-3, 0.2]), 0.5, 0.3)
     sheet.judge("C025", "NaN at u_DT + 1e-9, 1e-3, 0.2", holds=bool(np.isnan(beyond).all()))
     return sheet.done()
+
+
+def _boundary_error(part: pd.DataFrame, delta: float, epsilon: float) -> float:
+    """Largest error of the two boundaries drawn and of q*; infinite where one is undefined."""
+    tpp = part.tpp.to_numpy()
+    lower, upper = largest_root_fdp(tpp, delta, epsilon), 1 - epsilon * np.maximum(1, tpp / delta)
+    pairs = ((part.lower, lower), (lasso_fdp(tpp, delta, epsilon), lower), (part.upper, upper))
+    errors = [np.abs(found - wanted) for found, wanted in pairs]
+    return float(np.max(errors)) if np.isfinite(errors).all() else np.inf
 
 
 def _gap_at_end(delta: float, epsilon: float) -> float:
