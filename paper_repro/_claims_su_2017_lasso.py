@@ -22,8 +22,8 @@ CLAIMS = (
           "Theorem 2.1, sharpness", "equal", 0.0, 1e-06,
           why="q* and the FDP of the limiting function of that design"),
     Claim("C004", "q*(0) = 0 and q* increases strictly", "section 2", "lower", (0.0, 0.5),
-          why="minus q*(0) as drawn; smallest relative rise per unit of TPP along the curves drawn, from TPP .1 "
-              "on: 0 for a flat piece"),
+          why="minus q*(0) as drawn; smallest relative rise per unit of TPP along the curves drawn, from "
+              "TPP .1 on: 0 for a flat piece"),
     Claim("C005", "The zero threshold t*(u) is the largest root of its equation in delta, epsilon and u",
           "equation of t*", "equal", 0.0, 1e-09),
     Claim("C006", "The same threshold solves (1 - eps p) E0(a) + eps p (1 + a²) = delta",

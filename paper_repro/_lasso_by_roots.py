@@ -1,4 +1,4 @@
-"""q* of the Lasso from the paper's equation alone: a scan and a bracketed root, none of the package's curves."""
+"""q* of the Lasso from the paper's equation alone: a scan and a bracketed root, no curve of the package."""
 
 from __future__ import annotations
 

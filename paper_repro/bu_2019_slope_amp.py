@@ -47,6 +47,13 @@ _SIGNALS = Prior.bernoulli_gaussian(0.1)
 _LEVELS = TwoLevel(2.0, 0.0, 0.5)
 _MILD = TwoLevel(1.8, 1.0, 0.25)
 _GOALS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
+_STEPS = 120
+# algorithms in greys: the colours belong to the penalties
+_LOOKS: dict[str, dict[str, Any]] = {
+    "AMP": {"color": COLORS["data"], "ls": "-"},
+    "FISTA": {"color": "#444444", "ls": (0, (5, 1.5))},
+    "ISTA": {"color": COLORS["muted"], "ls": (0, (6, 1.5, 1.2, 1.5))},
+}
 
 
 def compute(quick: bool = False) -> Data:
@@ -74,7 +81,7 @@ def compute(quick: bool = False) -> Data:
 
 
 def _distances() -> pd.DataFrame:
-    """Mean squared distance to the minimiser by iteration, three seeds."""
+    """Distance to the minimiser and size of the support difference by iteration, three seeds."""
     import pandas as pd
 
     lam = solve(_SIGNALS, _LEVELS, _DELTA, _SIGMA).lam.weights(1000)
@@ -82,29 +89,29 @@ def _distances() -> pd.DataFrame:
     for seed in range(3):
         model = simulate(_SIGNALS, _DELTA, _SIGMA, 1000, rng=seed)
         target = amp_slope(model.X, model.y, lam=lam, tol=1e-13).coef
-        paths: dict[str, list[float]] = {"AMP": _amp_path(model, lam, target)}
+        paths = {"AMP": _amp_path(model, lam)}
         for name, accelerated in (("FISTA", True), ("ISTA", False)):
-            seen = [float(np.mean(target**2))]
+            seen = [np.zeros(1000)]
 
-            def note(_: int, coef: Any, seen: list[float] = seen, target: Any = target) -> None:
-                seen.append(float(np.mean((coef - target) ** 2)))
+            def note(_: int, coef: Any, seen: list[Any] = seen) -> None:
+                seen.append(coef.copy())
 
-            proximal_descent(
-                model.X, model.y, lam, accelerated=accelerated, tol=0.0, max_iter=80, callback=note
-            )
+            options: dict[str, Any] = {"accelerated": accelerated, "callback": note}
+            proximal_descent(model.X, model.y, lam, tol=0.0, max_iter=_STEPS, **options)
             paths[name] = seen
-        rows += [(seed, name, k, v) for name, path in paths.items() for k, v in enumerate(path)]
-    return pd.DataFrame(rows, columns=["seed", "method", "iteration", "distance"])
+        for name, path in paths.items():
+            apart = [(float(np.mean((b - target) ** 2)), np.sum((b != 0) != (target != 0))) for b in path]
+            rows += [(seed, name, k, *values) for k, values in enumerate(apart)]
+    return pd.DataFrame(rows, columns=["seed", "method", "iteration", "distance", "support"])
 
 
-def _amp_path(model: LinearModel, lam: Any, target: Any) -> list[float]:
+def _amp_path(model: LinearModel, lam: Any) -> list[Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        coefs = [
+        return [
             amp_slope(model.X, model.y, lam=lam, max_iter=k, polish=False, fallback=False, tol=0.0).coef
-            for k in range(15)
+            for k in range(20)
         ]
-    return [float(np.mean((coef - target) ** 2)) for coef in coefs]
 
 
 def _noise_levels(runs: int) -> pd.DataFrame:
@@ -156,23 +163,23 @@ def _estimates(runs: int, p: int) -> pd.DataFrame:
 
 @styled
 def draw(data: Data) -> Figure:
-    """Three algorithms, state evolution beside AMP, limits beside repeated fits."""
-    figure, (left, middle, right) = plt.subplots(1, 3, figsize=(12.0, 3.8))
+    """Three algorithms by distance and by support, state evolution beside AMP, limits beside repeated fits."""
+    figure, ((left, support), (middle, right)) = plt.subplots(2, 2, figsize=(9.0, 7.2))
     paths = data["distances"]
-    for name, color, style in (
-        ("AMP", COLORS["slope"], "-"),
-        ("FISTA", COLORS["lasso"], "--"),
-        ("ISTA", COLORS["two_level"], "-."),
-    ):
-        for seed in range(3):
-            part = paths[(paths.method == name) & (paths.seed == seed)]
-            left.semilogy(part.iteration, part.distance, style, color=color, label=None if seed else name)
+    for (name, seed), part in paths.groupby(["method", "seed"]):
+        look = _LOOKS[name] | {"label": None if seed else name}
+        left.semilogy(part.iteration, part.distance, **look)
+        support.plot(part.iteration, part.support, **look)
     left.set_ylim(1e-8, 1)
-    left.set_xlim(0, 80)
-    left.set_xlabel("iteration")
     left.set_ylabel("mean squared distance to the minimiser")
-    left.set_title("n = 500, p = 1000")
-    left.legend()
+    support.set_yscale("symlog", linthresh=1)
+    support.set_ylim(0, 1000)
+    support.set_ylabel("features selected wrongly")
+    for ax, title in ((left, "distance"), (support, "support")):
+        ax.set_xlim(0, _STEPS)
+        ax.set_xlabel("iteration")
+        ax.set_title(f"{title}: n = 500, p = 1000, three draws")
+        ax.legend()
     levels = data["noise_levels"]
     middle.plot(levels.iteration, levels.tau, color=COLORS["slope"], label="state evolution")
     middle.errorbar(levels.iteration, levels["mean"], 2 * levels.error, fmt="o", color=COLORS["data"],
@@ -196,6 +203,11 @@ def check(data: Data) -> list[Check]:
     sheet.judge(
         "C028", counts["FISTA"][-1] / counts["AMP"][-1], note=f"FISTA with restarts: {fista} iterations"
     )
+    exact = {name: _exact_from(data, name) for name in counts}
+    sheet.judge("C356", exact["AMP"], note="by draw; features selected wrongly are counted")
+    ratios = [float(np.mean(exact[name]) / np.mean(exact["AMP"])) for name in ("FISTA", "ISTA")]
+    text = "; ".join(f"{k} {', '.join(f'{v:.0f}' for v in exact[k])}" for k in ("FISTA", "ISTA"))
+    sheet.judge("C357", ratios, note=f"from iteration: {text}")
     sheet.judge("C029", data["alpha"]["gap"])
     sheet.judge("C030", data["alpha"]["independent"])
     levels = data["noise_levels"]
@@ -229,6 +241,16 @@ def _counts(data: Data, name: str) -> list[float]:
         [int(own.iteration[own.distance < goal].min()) for goal in _GOALS] for _, own in part.groupby("seed")
     ]
     return [float(v) for v in np.mean(firsts, axis=0)]
+
+
+def _exact_from(data: Data, name: str) -> list[float]:
+    """Iteration from which on the support is exactly that of the minimiser, by seed; infinite for never."""
+    paths = data["distances"]
+    firsts = []
+    for _, own in paths[paths.method == name].groupby("seed"):
+        wrong = own.iteration[own.support > 0].max()
+        firsts.append(float(wrong + 1) if wrong < own.iteration.max() else np.inf)
+    return firsts
 
 
 def _check_state_evolution(sheet: Sheet) -> None:

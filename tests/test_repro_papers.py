@@ -52,6 +52,7 @@ def _amp(t):
     levels = t["noise_levels"]
     return [
         (paths.iteration, paths.distance),
+        (paths.iteration, paths.support),
         (levels.iteration, levels.tau),
         (line.label.astype(float), line.theory),
     ]
