@@ -163,7 +163,7 @@ def _estimates(runs: int, p: int) -> pd.DataFrame:
 
 @styled
 def draw(data: Data) -> Figure:
-    """Three algorithms by distance and by support, state evolution beside AMP, limits beside repeated fits."""
+    """Three algorithms by distance and support, state evolution beside AMP, limits beside repeated fits."""
     figure, ((left, support), (middle, right)) = plt.subplots(2, 2, figsize=(9.0, 7.2))
     paths = data["distances"]
     for (name, seed), part in paths.groupby(["method", "seed"]):
@@ -244,7 +244,7 @@ def _counts(data: Data, name: str) -> list[float]:
 
 
 def _exact_from(data: Data, name: str) -> list[float]:
-    """Iteration from which on the support is exactly that of the minimiser, by seed; infinite for never."""
+    """Find from which iteration on the support is exactly the minimiser's, by seed; infinite for never."""
     paths = data["distances"]
     firsts = []
     for _, own in paths[paths.method == name].groupby("seed"):
