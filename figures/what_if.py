@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
+from convexlaw.errors import ExtrapolationWarning
 from convexlaw.figures.style import COLORS, CYCLE, axes_or_new, styled
 
 if TYPE_CHECKING:
@@ -107,7 +109,9 @@ def plot_table_forecast(
     for i, size in enumerate(np.unique(sizes)):
         color = CYCLE[i % len(CYCLE)]
         ax.plot(along, fit.model.loss(size, along), color=color, lw=1.2, label=f"N = {size:.3g}")
-        low, high = fit.band(size, along, level)
+        with warnings.catch_warnings():  # said of the prediction, not of its picture
+            warnings.simplefilter("ignore", ExtrapolationWarning)
+            low, high = fit.band(size, along, level)
         ax.fill_between(along, low, high, color=color, alpha=0.2, lw=0)
         asked = tokens[sizes == size]
         ax.plot(asked, fit.model.loss(size, asked), "o", ms=5, color=color)

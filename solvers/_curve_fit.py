@@ -344,11 +344,19 @@ class CurveFit(Result):
         Returns
         -------
         low, high : (T,) or (n,) arrays
+
+        Warns
+        -----
+        ExtrapolationWarning
+            As predict.
         """
         from convexlaw.solvers._fit_intervals import band
+        from convexlaw.theory.schedules import parse
 
-        level, lr = number("level", level), lr if isinstance(lr, str) else floats("lr", lr)
-        return band(self, lr, level, at, batch_size)
+        rates = floats("lr", parse(lr) if isinstance(lr, str) else lr)
+        limits = band(self, rates, number("level", level), at, batch_size)
+        warn_beyond(self._state, rates, at)
+        return limits
 
     def compare(self, laws: Sequence[str] | None = None, *, progress: bool | None = None) -> pd.DataFrame:
         """Compare laws on the fitted runs by cross-validation over curves and horizons.

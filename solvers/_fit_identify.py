@@ -23,6 +23,7 @@ Array = NDArray[np.float64]
 
 STRONG = 0.995  # correlation from which two parameters are called exchangeable
 WIDE = 2.0  # 95 % limits beyond a factor of e^WIDE (log scale) call a profile flat
+SAME = 1.05  # ratio up to which peaks, batch sizes, weight decays are one value
 LEVELS = 10.0  # runs that lie this many times their own scatter apart are not of one Linf
 SPAN = 3.0  # ratio of the last to the first sum of learning rates below which alpha has little to show itself
 
@@ -164,6 +165,17 @@ def _decays(run: RunData) -> bool:
     return bool(after.size and after.min() < 0.9 * after.max())
 
 
+def _schedules(runs: Sequence[RunData]) -> int:
+    """Count the schedules that differ by more than 1 % of the peak somewhere, or in length."""
+    seen: list[Array] = []
+    for run in runs:
+        if not any(
+            lr.size == run.lr.size and np.abs(lr - run.lr).max() <= 0.01 * run.lr.max() for lr in seen
+        ):
+            seen.append(run.lr)
+    return len(seen)
+
+
 def _level_sentences(prepared: Prepared, residual: Array) -> list[str]:
     """Sentence on runs whose losses lie apart by far more than they scatter (other models, other data)."""
     parts = [residual[g] for g in prepared.groups if g.stop - g.start > 3]
@@ -196,39 +208,43 @@ def _design_sentences(fit: CurveFit, runs: Sequence[RunData]) -> list[str]:
             f"No fitted run lowers its learning rate: {what} and so the gain of a cooldown cannot be told; "
             "one run with a cooldown would tell."
         )
-    if "q" in free and len(runs) < 3:
-        curves = "curve" if len(runs) == 1 else "curves"
+    shapes = _schedules(runs)
+    if "q" in free and shapes < 3:
+        curves = f"{len(runs)} fitted curve{'' if len(runs) == 1 else 's'}"
+        if shapes < len(runs):
+            curves += f" of {shapes} schedule{'' if shapes == 1 else 's'}"
         out.append(
-            f"{len(runs)} fitted {curves}: q cannot be told from so few; use law 'cvx4q' (q = 1/8), or "
+            f"{curves}: q cannot be told from so few; use law 'cvx4q' (q = 1/8), or "
             f"fit at least three "
             "runs of different shapes."
         )
-    peaks = sorted({float(f"{run.lr.max():.3g}") for run in runs})
-    if len(peaks) == 1:
+    peaks = [float(run.lr.max()) for run in runs]
+    if max(peaks) <= SAME * min(peaks):
+        peak = f"{float(f'{max(peaks):.3g}'):g}"
         if "r" in free:
             out.append(
-                f"Every fitted run has the peak learning rate {peaks[0]:g}: r cannot be told; "
+                f"Every fitted run has the peak learning rate {peak}: r cannot be told; "
                 "one run with another peak (twice or half) would tell."
             )
         else:
             out.append(
-                f"Every fitted run has the peak learning rate {peaks[0]:g}: how the loss moves with the "
+                f"Every fitted run has the peak learning rate {peak}: how the loss moves with the "
                 f"peak is the law's "
                 "belief, not the data's; one run with another peak (twice or half) would tell."
             )
     sizes = [run.batch for run in runs if run.batch is not None]
     if sizes and len(sizes) == len(runs) and not state.batch:
         low = min(float(b.min()) for b in sizes)
-        if max(float(b.max()) for b in sizes) <= 1.05 * low:
+        if max(float(b.max()) for b in sizes) <= SAME * low:
             out.append(
                 f"Every fitted step uses the batch size {low:g}: which part of the noise falls with the "
                 f"batch cannot be "
                 "told; one run with another batch size would tell."
             )
     if curve_law(fit.law).needs_clock:
-        decays = {state.constants.of(run)[0] for run in runs}
-        if len(decays) == 1:
-            value = next(iter(decays))
+        decays = [state.constants.of(run)[0] or 0.0 for run in runs]
+        value = max(decays)
+        if value <= SAME * min(decays):
             out.append(
                 f"Every fitted run has the weight decay {value:g}: the clock's dependence on it is theory "
                 f"alone; "
@@ -269,9 +285,10 @@ def _estimate_sentences(
     for q in law.nonlinear:
         value = fit.params[q.name]
         if q.name not in fit._state.fixed and q.at_end(value):
+            runs = "runs with other peaks" if q.name == "r" else "runs of more different shapes"
             out.append(
                 f"{q.name} ended at {value:g}, the end of its range: the data does not bound it; "
-                "hold it with fixed= or fit runs of more different shapes."
+                f"hold it with fixed= or fit {runs}."
             )
     for name in flat:
         out.append(

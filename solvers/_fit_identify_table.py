@@ -83,11 +83,17 @@ def _sentences(
                 "runs at another number of tokens per parameter would tell."
             )
     law = table_law(fit.law)
+    public = {"k": "Nc"} if fit.law == "kaplan" else {}  # what the engine fits in its place
     for name in law.linear:
         if state.solution.params[name] == 0.0 and name not in state.fixed:
-            term = {"E": "no floor of the loss", "A": "no gain from size", "B": "no gain from tokens"}
+            term = {
+                "E": "no floor of the loss",
+                "A": "no gain from size",
+                "k": "no gain from size",
+                "B": "no gain from tokens",
+            }
             said = f"{term.get(name, 'nothing of its term')} is seen"
-            out.append(f"{name} ended at 0: {said}; rows that reach further would tell.")
+            out.append(f"{public.get(name, name)} ended at 0: {said}; rows that reach further would tell.")
     for q in law.nonlinear:
         value = state.solution.params[q.name]
         if q.name not in state.fixed and q.at_end(value):
@@ -98,11 +104,11 @@ def _sentences(
             )
     for name in flat:
         out.append(
-            f"{name} is not bounded by the rows within a factor of 7: read no meaning into its value; "
-            "rows over a wider range of N and D would tell."
+            f"{public.get(name, name)} is not bounded by the rows within a factor of 7: read no meaning into "
+            "its value; rows over a wider range of N and D would tell."
         )
     pairs = [
-        (abs(matrix[i, j]), names[i], names[j])
+        (abs(matrix[i, j]), public.get(names[i], names[i]), public.get(names[j], names[j]))
         for i in range(len(names))
         for j in range(i)
         if abs(matrix[i, j]) > STRONG

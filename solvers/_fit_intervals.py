@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 CURVES_ENOUGH = 8  # curves from which over="auto" resamples whole curves
+SHORT = 10  # rows below which the residuals of curves are pooled
+FEW = 4  # rows a parameter below which no curves or rows are resampled, only residuals
 AGES = 200  # rows by which a carried residual forgets where it began
 BAND_ROWS = 5000  # steps of a band computed at a time
 CHUNK = 50  # resamples between two steps of the progress bar
@@ -54,17 +56,25 @@ def tails(level: float, pieces: int) -> tuple[float, float]:
     return tail, 100 - tail
 
 
-def _centre(residual: Array, delta: float) -> float:
+def centre(residual: Array, delta: float) -> float:
     """Huber location: where the clipped residuals sum to 0."""
-    centre = float(np.median(residual))
+    found = float(np.median(residual))
     for _ in range(50):
-        psi = np.clip(residual - centre, -delta, delta)
-        inside = int(np.count_nonzero(np.abs(residual - centre) < delta))
+        psi = np.clip(residual - found, -delta, delta)
+        inside = int(np.count_nonzero(np.abs(residual - found) < delta))
         move = float(psi.sum()) / max(inside, 1)
-        centre += move
+        found += move
         if abs(move) < 1e-9 * delta:
             break
-    return centre
+    return found
+
+
+def pooled(residual: Array, free: int, delta: float, rng: np.random.Generator) -> Array:
+    """Residuals drawn with replacement, centred, and widened for the ``free`` parameters fitted to them."""
+    n = residual.size
+    widen = min(np.sqrt(n / (n - free)), 2.0) if n > free else 2.0
+    drawn = rng.integers(0, n, n)
+    return np.asarray(widen * (residual - centre(residual, delta))[drawn])
 
 
 def _resample_within(
@@ -83,12 +93,21 @@ def _resample_within(
     Davison and Hinkley 1997, section 8.2.3.
     """
     y = np.empty_like(problem.y)
-    blocks = sum(-(-(g.stop - g.start) // block) for g in groups)
     free = len(problem.names) - len(problem.fixed)
+    short = [g for g in groups if g.stop - g.start < SHORT]
+    if short:  # centred by itself a curve of few rows would keep no residuals: theirs are one pool
+        rows = np.concatenate([np.arange(g.start, g.stop) for g in short])
+        y[rows] = fitted[rows] * np.exp(
+            pooled(np.log(problem.y[rows] / fitted[rows]), free, problem.delta, rng)
+        )
+        groups = [g for g in groups if g.stop - g.start >= SHORT]
+        if not groups:
+            return y
+    blocks = sum(-(-(g.stop - g.start) // block) for g in groups)
     widen = min(np.sqrt(blocks / (blocks - free)), 2.0) if blocks > free else 2.0
     rest = np.log(problem.y) - np.log(fitted)
     for group in groups:
-        rest[group] -= _centre(rest[group], problem.delta)
+        rest[group] -= centre(rest[group], problem.delta)
     reach = 3.7 * float(np.median(np.abs(rest)))  # 2.5 standard deviations: no single row makes a correlation
     carry = lag_one(np.clip(rest, -reach, reach), groups, free)
     for group in groups:
@@ -139,8 +158,12 @@ def run_resamples(
     label: str,
 ) -> Array:
     """Rows of parameters of all resamples: the same for any number of processes."""
-    if resamples < 20:
+    if whole("resamples", resamples) < 20:
         raise ConvexlawError(f"resamples = {resamples}: percentiles need at least 20")
+    if whole("seed", seed) < 0:
+        raise ConvexlawError(f"seed = {seed}: it must be 0 or more")
+    if whole("jobs", jobs) == 0:
+        raise ConvexlawError("jobs = 0: give the number of processes, or -1 for all cores")
     seeds = np.random.SeedSequence(seed).spawn(resamples)
     chunks = [seeds[i : i + CHUNK] for i in range(0, resamples, CHUNK)]
     rows: list[list[float]] = []
@@ -178,6 +201,13 @@ def frame_of(params: dict[str, float], limits: dict[str, tuple[float, float]]) -
         index=pd.Index(list(params), name="parameter"),
     )
     return frame
+
+
+def whole(name: str, value: Any) -> int:
+    """Return an argument that must be a whole number."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise ConvexlawError(f"{name} = {value!r} is no whole number: pass an int")
+    return int(value)
 
 
 def check_level(level: float) -> None:
@@ -218,7 +248,7 @@ def curve_interval(
             _keep(fit, key, level, method, limits)
         return frame_of(fit.params, {n: tuple(v) for n, v in state.intervals[key]["limits"].items()})
     where = _over(fit, over)
-    if block < 1:
+    if whole("block", block) < 1:
         raise ConvexlawError(f"block = {block}: a block holds at least one row")
     draws = curve_draws(fit, where, resamples, block, seed, jobs, progress)
     key = f"bootstrap|{level!r}|{where}|{resamples}|{block}|{seed}"
@@ -238,8 +268,15 @@ def _keep(fit: CurveFit, key: str, level: float, method: str, limits: dict[str, 
 def _over(fit: CurveFit, over: str) -> str:
     if over not in ("auto", "curves", "within"):
         raise ConvexlawError(f"over = {over!r}: choose 'auto', 'curves' or 'within'")
+    free = len(fit.params) - len(fit._state.fixed)
+    few = sum(fit._state.rows) < FEW * free
     if over == "auto":
-        return "curves" if len(fit.train) >= CURVES_ENOUGH else "within"
+        return "curves" if len(fit.train) >= CURVES_ENOUGH and not few else "within"
+    if over == "curves" and few:
+        raise ConvexlawError(
+            f"over='curves' needs {FEW * free} losses for {free} parameters and {sum(fit._state.rows)} were "
+            "fitted: use over='within'"
+        )
     if over == "curves" and len(fit.train) < 3:
         raise ConvexlawError(
             f"over='curves' resamples whole curves and only {len(fit.train)} were fitted: use over='within'"
@@ -285,18 +322,13 @@ def thinned(law: str, draws: Array) -> Array:
 
 
 def band(
-    fit: CurveFit, lr: ArrayLike | str, level: float, at: ArrayLike | None, batch_size: ArrayLike | None
+    fit: CurveFit, rates: Array, level: float, at: ArrayLike | None, batch_size: ArrayLike | None
 ) -> tuple[Array, Array]:
     """Pointwise percentiles of the predictions of the bootstrap refits (see CurveFit.band)."""
     from convexlaw.theory.laws import RunPath, curve_law
 
     check_level(level)
     state = fit._state
-    if isinstance(lr, str):
-        from convexlaw.theory.schedules import parse
-
-        lr = parse(lr)
-    rates = np.asarray(lr, dtype=np.float64)
     if not state.draws:
         curve_draws(fit, _over(fit, "auto"), 1000, 10, 0, 1, None)
     key, draws = next(reversed(state.draws.items()))

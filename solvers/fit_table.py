@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from convexlaw.errors import ConvergenceWarning, ConvexlawError
 from convexlaw.solvers._fit_optimal import Optimal
 from convexlaw.solvers._table_fit import TableFit, TableState, public_params
-from convexlaw.solvers.fit import Problem, held, solve
+from convexlaw.solvers.fit import Problem, Solution, held, solve
 from convexlaw.theory.laws import table_law
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["Optimal", "TableFit", "fit_table", "per_size", "table_columns"]
 
 Array = NDArray[np.float64]
+
+DUST = 1e-10  # share of the loss below which a term is rounding
 
 _ALIASES = {
     "N": ("n", "params", "parameters", "n_params", "model_size"),
@@ -163,9 +166,25 @@ def fit_table(
             ConvergenceWarning,
             stacklevel=2,
         )
+    solution = _without_dust(problem, solution)
     state = TableState(solution, N, D, loss, fixed, problem)
     params = public_params(cls, solution.params)
     return TableFit(law, params, solution.objective, solution.converged, notes, state)
+
+
+def _without_dust(problem: Problem, solution: Solution) -> Solution:
+    """Set terms to 0 that are rounding in every row: an optimum between them would mean nothing."""
+    if problem.link >= 0:  # kaplan: a power of the sum
+        return solution
+    theta = np.array([solution.params[q.name] for q in problem.nonlinear], dtype=np.float64)
+    parts = problem.columns(theta)[0] * np.array([solution.params[n] for n in problem.linear])
+    share = np.max(np.abs(parts) / np.abs(parts.sum(axis=1, keepdims=True)), axis=0)
+    dust = {
+        n: 0.0
+        for n, part in zip(problem.linear, share, strict=True)
+        if part < DUST and n not in problem.fixed
+    }
+    return replace(solution, params={**solution.params, **dust})
 
 
 def per_size(frame: pd.DataFrame, *, power: float = 0.5) -> pd.DataFrame:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from convexlaw import fit_curves, fit_table, read_runs
+from convexlaw import ConvexlawError, fit_curves, fit_table, read_runs
 from convexlaw.theory.laws import CVX6, Chinchilla, CVX4q, MultiPower
 from convexlaw.theory.schedules import parse
 
@@ -47,6 +47,23 @@ def test_too_few_curves_for_q():
     assert "2 fitted curves: q cannot be told" in sentences([COSINE, WSD], "cvx5")[1]
     assert "q cannot be told" not in sentences([COSINE, WSD, CONSTANT], "cvx5")[1]
     assert "q cannot be told" not in sentences([COSINE], "cvx5", fixed={"q": 0.125})[1]
+
+
+def test_seeds_of_one_schedule_tell_no_q():
+    assert "3 fitted curves of 1 schedule: q cannot be told" in sentences([COSINE] * 3, "cvx5")[1]
+
+
+def test_peaks_that_differ_by_rounding_are_one_peak():
+    """The logged peak of a cosine is a little below that of a constant run."""
+    near = COSINE.replace("1e-3", "0.994e-3")
+    assert "r cannot be told; one run with another peak" in sentences([near, WSD, CONSTANT], "cvx6")[1]
+    fit, said = sentences([COSINE, WSD, CONSTANT], "cvx6")
+    if f"r ended at {fit.params['r']:g}" in said:
+        assert "hold it with fixed= or fit runs with other peaks" in said
+    assert (
+        "Every fitted run has the weight decay"
+        in (sentences([COSINE, WSD], "rc4", weight_decay={"r0": 0.1, "r1": 0.1000001})[1])
+    )
 
 
 def test_one_peak():
@@ -234,7 +251,8 @@ def test_terms_of_other_laws_at_zero(law, term, size, tokens):
     loss = 3.0 * (N / 1e8) ** size * (D / 1e9) ** tokens  # one of the two makes the loss rise
     fit = fit_table(pd.DataFrame({"N": N, "D": D, "loss": loss}), law)
     said = " ".join(fit.identifiability.sentences)
-    assert f"{term} ended at 0: nothing of its term is seen; rows that reach further would tell." in said
+    shown, seen = ("Nc", "no gain from size") if term == "k" else (term, "nothing of its term")
+    assert f"{shown} ended at 0: {seen} is seen; rows that reach further would tell." in said
 
 
 def test_exchangeable_and_flat_parameters_of_tables():
@@ -252,3 +270,15 @@ def test_exchangeable_and_flat_parameters_of_tables():
 def test_other_laws_name_their_own_parameters(law, words):
     said = said_of(np.full(12, 1e9), np.geomspace(1e9, 1e11, 12), law)[1]
     assert f"Every row has N = 1e+09: {words} cannot be told" in said
+
+
+@pytest.mark.filterwarnings("ignore::convexlaw.ConvergenceWarning")
+def test_a_table_of_one_loss_has_no_optimum():
+    """Terms of 1e-15 are rounding: their optimum would be a precise answer from no information."""
+    N, D = grid(np.geomspace(1e8, 1e10, 12), np.array([1e9, 1e10]))
+    fit = fit_table(pd.DataFrame({"N": N, "D": D, "loss": 2.0}))
+    said = " ".join(fit.identifiability.sentences)
+    assert "A ended at 0: no gain from size is seen" in said
+    assert "B ended at 0: no gain from tokens is seen" in said
+    with pytest.raises(ConvexlawError, match="no compute-optimal size"):
+        fit.optimal(1e20, resamples=20)

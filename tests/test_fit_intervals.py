@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from convexlaw import ConvexlawError, fit_curves, read_runs
+from convexlaw import ConvexlawError, ExtrapolationWarning, fit_curves, read_runs
 from convexlaw.solvers._fit_profile import profile_value, spread
 from convexlaw.theory.laws import CVX4q
 from convexlaw.theory.schedules import parse
@@ -217,3 +217,71 @@ def test_papers_protocol_has_bootstrap_intervals_only():
 def test_bad_options_are_refused(fit, options, words):
     with pytest.raises(ConvexlawError, match=words):
         fit.interval(**options)
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_runs_of_few_losses_pool_their_residuals(rows):
+    """Centred by itself a run of one loss keeps no residual: its limits would have no width."""
+    shapes = ("cosine", "linear", "constant")
+    texts = [f"{shapes[i % 3]}:steps={300 + 150 * i},peak=1e-3,warmup=20" for i in range(8)]
+    law = CVX4q(2.0, 0.5, 20.0, 0.45)
+    rng = np.random.default_rng(1)
+    parts, schedules = [], {}
+    for i, text in enumerate(texts):
+        lr = parse(text)
+        at = lr.size - 1 - 60 * np.arange(rows)
+        loss = law.predict(lr, at) * np.exp(3e-3 * rng.normal(size=rows))
+        parts.append(pd.DataFrame({"run": f"r{i}", "step": at, "loss": loss}))
+        schedules[f"r{i}"] = lr
+    fit = fit_curves(read_runs(pd.concat(parts), schedule=schedules), "cvx4q", alpha_prior=False)
+    limits = fit.interval(resamples=60)
+    assert np.all(limits["low"] < limits["high"])
+    assert np.all((limits["low"] <= limits["estimate"]) & (limits["estimate"] <= limits["high"]))
+    if rows == 1:
+        with pytest.raises(ConvexlawError, match="over='curves' needs 16 losses for 4 parameters and 8 were"):
+            fit.interval(over="curves", resamples=60)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"resamples": 50.5}, "resamples = 50.5 is no whole number"),
+        ({"resamples": 60, "jobs": 0}, "jobs = 0"),
+        ({"resamples": 60, "jobs": "a"}, "jobs = 'a' is no whole number"),
+        ({"resamples": 60, "seed": -1}, "seed = -1"),
+        ({"resamples": 60, "block": 2.5}, "block = 2.5 is no whole number"),
+    ],
+)
+def test_arguments_of_the_bootstrap(options, words):
+    lr = parse("cosine:steps=200,peak=1e-3,warmup=20")
+    at = np.arange(20, 200, 4)
+    loss = CVX4q(2.0, 0.5, 20.0, 0.45).predict(lr, at)
+    fit = fit_curves(read_runs(pd.DataFrame({"run": "a", "step": at, "loss": loss}), schedule=lr), "cvx4q")
+    with pytest.raises(ConvexlawError, match=words):
+        fit.interval(**options)
+
+
+def test_the_band_of_curves_warns_where_the_prediction_does():
+    lr = parse("cosine:steps=200,peak=1e-3,warmup=20")
+    at = np.arange(20, 200, 4)
+    loss = CVX4q(2.0, 0.5, 20.0, 0.45).predict(lr, at) * np.exp(1e-3 * np.sin(7.0 * at))
+    fit = fit_curves(read_runs(pd.DataFrame({"run": "a", "step": at, "loss": loss}), schedule=lr), "cvx4q")
+    fit.interval(resamples=40)
+    with pytest.warns(ExtrapolationWarning, match="beyond 4 times"):
+        fit.band("cosine:steps=2000,peak=1e-3,warmup=20", at=[1999])
+
+
+@pytest.mark.parametrize("first", [0, 1, 10])
+@pytest.mark.parametrize("every", [1, 10])
+def test_the_warmup_is_found_wherever_the_log_begins(first, every):
+    """Losses of the warmup follow no law: fitted they would move every parameter."""
+    lr = parse("wsd:steps=2000,peak=1e-3,decay=0.2,warmup=100")
+    t = np.arange(2000)
+    loss = CVX4q(2.0, 0.5, 20.0, 0.5).predict(lr, t[1:])
+    loss = np.append(11.0, loss) * np.exp(3e-3 * np.random.default_rng(0).normal(size=2000))
+    loss[:100] = 11 - (11 - loss[100]) * t[:100] / 100
+    log = pd.DataFrame({"run": "w", "step": t, "lr": lr, "loss": loss})[first::every]
+    fit = fit_curves(log, "cvx4q")
+    assert "in the LR warmup are left out" in " ".join(map(str, fit.notes))
+    assert fit.params["Linf"] == pytest.approx(2.0, abs=0.01)
+    assert fit.params["alpha"] == pytest.approx(0.5, abs=0.02)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from convexlaw import ConvexlawError, fit_table, load_fit
+from convexlaw import ConvexlawError, ExtrapolationWarning, fit_table, load_fit
 from convexlaw.cli import main
 from convexlaw.figures.what_if import plot_table_forecast
 from convexlaw.theory.laws import Chinchilla
@@ -72,6 +72,27 @@ def test_the_band_at_the_optimum_is_narrower_than_the_interval_of_its_size(fit):
     assert best.loss_interval[0] <= low + 1e-12
     assert best.loss_interval[1] <= high + 1e-12
     assert high - low == pytest.approx(best.loss_interval[1] - best.loss_interval[0], rel=0.05)
+
+
+def test_the_band_warns_where_the_prediction_does(fit):
+    with pytest.warns(ExtrapolationWarning, match="beyond 4 times"):
+        fit.band(1e13, 1e15, resamples=60)
+
+
+@pytest.mark.parametrize("sizes", [4, 2])
+def test_tables_of_few_rows_have_limits(sizes):
+    """Rows drawn with replacement would hold fewer different ones than parameters: residuals are drawn."""
+    n, d = (a.ravel() for a in np.meshgrid(np.geomspace(1e8, 1e10, sizes), np.geomspace(1e9, 1e11, 3)))
+    hits = []
+    for seed in range(8):
+        noise = np.exp(5e-3 * np.random.default_rng(seed).normal(size=n.size))
+        few = fit_table(pd.DataFrame({"N": n, "D": d, "loss": LAW.loss(n, d) * noise}))
+        limits = few.interval(resamples=60)
+        assert np.all(limits["low"] < limits["high"])
+        truth = np.array(list(LAW.params.values()))
+        hits.append((limits["low"] <= truth) & (truth <= limits["high"]))
+    if sizes == 4:
+        assert np.mean(hits) > 0.8  # 95 % of 60 sets in benchmarks/sections/fit.md
 
 
 @pytest.mark.parametrize("bad", [(0.0, 1e9, 0.95), (1e9, np.nan, 0.95), (1e9, 1e9, 1.0)])

@@ -138,7 +138,9 @@ class RunPath:
 
 
 def warmup_end(lr: Array) -> int:
-    """Count the warmup steps: the leading strictly rising stretch; 0 where the whole run rises.
+    """Count the warmup steps: the leading strictly rising stretch; 0 where the run rises to its end.
+
+    A level stretch before it, no longer than the rise, belongs to it: logs that begin late, or count from 1.
 
     Parameters
     ----------
@@ -153,12 +155,24 @@ def warmup_end(lr: Array) -> int:
     --------
     >>> warmup_end(np.array([0.1, 0.2, 0.3, 0.3, 0.3, 0.2]))
     3
+    >>> warmup_end(np.array([0.1, 0.1, 0.2, 0.3, 0.3, 0.2])), warmup_end(np.array([0.1, 0.1, 0.3, 0.3]))
+    (4, 0)
     """
-    rising = np.diff(lr) > 1e-9 * lr.max()  # rounding is no rise
-    if rising.all():
+    change = np.diff(lr)
+    noise = 1e-9 * lr.max()  # rounding is no rise
+    rising = change > noise
+    if not rising.any():
         return 0
-    last = int(np.argmin(rising))
-    return last + 1 if last > 0 else 0
+    first = int(np.argmax(rising))
+    stops = np.flatnonzero(~rising[first:])
+    if not stops.size:
+        return 0
+    last = first + int(stops[0])
+    # rates known from a later step on are held back to step 0: a short level stretch, then the ramp
+    level = bool(np.all(np.abs(change[:first]) <= noise))
+    if first and not (level and last - first >= max(first, 2)):
+        return 0
+    return last + 1
 
 
 def effective_lr(path: RunPath) -> Array:
