@@ -122,12 +122,11 @@ def _wall_clock_error() -> float:
     found = batch.optimal_batch_sizes(lr, budget, min_batch=1e-3, integer=False, cost=clock)
     after = np.cumsum(lr[::-1])[::-1] - lr
     noise = np.append(lr[:-1] ** 2 / after[:-1], lr[-1])
+
+    def total(x: NDArray[np.float64]) -> float:
+        return float(100 * np.sum(noise * np.exp(-x)))
+
     spent: Any = {"type": "eq", "fun": lambda x: np.sum(0.2 + 0.01 * np.exp(x)) - budget}
-    best = minimize(
-        lambda x: float(np.sum(noise * np.exp(-x)) * 100),
-        np.full(16, np.log(80.0)),
-        constraints=spent,
-        method="SLSQP",
-        options={"ftol": 1e-14, "maxiter": 500},
-    )
+    options: Any = {"ftol": 1e-14, "maxiter": 500}
+    best = minimize(total, np.full(16, 4.4), method="SLSQP", constraints=spent, options=options)
     return float(np.abs(np.asarray(found) / np.exp(best.x) - 1).max())
