@@ -41,9 +41,9 @@ CLAIMS = (
           0.5676, 5e-05, source="code"),
     Claim("C063", "q_* does not fall with TPP and ends at most at 1 - epsilon", "Theorem 1", "lower", 0.0),
     Claim("C064", "At epsilon = 0.2 both curves fall with delta (0.2, 0.3, 0.5)", "figures of families",
-          "upper", 0.0),
+          "upper", 0.995, why="ratio of neighbours; 1 if they did not fall"),
     Claim("C065", "At delta = 0.9 both curves rise with epsilon (0.1, 0.2, 0.5)", "figures of families",
-          "lower", 0.0, source="measured"),
+          "lower", 1.1, source="measured", why="ratio of neighbours; 1 if they did not rise"),
     Claim("C066", "SLOPE improves every Lasso at once: larger TPP, smaller FDP, smaller error",
           "instance-wise comparison", "lower", 0.0, 1e-09),
     Claim("C067", "20 % signals of size 4, delta 0.64, sigma 0.5, Lasso 1.5: TPP .8289 -> .8344, FDP "
@@ -52,5 +52,22 @@ CLAIMS = (
     Claim("C068", "One level alone is the Lasso", "definition", "equal", 0.0, 1e-06),
     Claim("C069", "No FDP above 1 - epsilon is better than selecting at random: SLOPE stays below it "
                   "wherever its curve is drawn", "diagram of regions", "upper", 0.0, 1e-12),
+    Claim("C358", "At epsilon = 0.1 both curves fall with delta (0.3, 0.4, 0.5)", "figures of families",
+          "upper", 0.95, why="ratio of neighbours; 1 if they did not fall"),
+    Claim("C359", "At delta = 0.1 both curves fall with epsilon (0.1, 0.2, 0.5) from TPP .3 on",
+          "figures of families", "upper", 0.97, source="measured",
+          why="ratio of neighbours: the reverse of delta = .9, near the ends at 1 - epsilon"),
+    Claim("C360", "... and rise with epsilon at every TPP, as at delta = .9", "figures of families", "lower",
+          1.0, expected="fails", source="measured",
+          why="smallest ratio of neighbours, TPP .1 to .9: with few rows the curves cross at a small TPP"),
+    Claim("C361", "Their power limits: .90211, 1, 1 (epsilon .1; delta .3, .4, .5) and .25640, .16951, "
+                  ".11738 (delta .1; epsilon .1, .2, .5)", "figures of families", "equal",
+          (0.90211, 1.0, 1.0, 0.2564, 0.16951, 0.11738), 6e-06, source="derived",
+          why="the reference from the supremum of epsilon* on a grid"),
+    Claim("C362", "q_*(.5) there: .306894, .125580, .045877 and .832194, .753433, .475075",
+          "figures of families", "equal",
+          (0.306894, 0.12558, 0.045877, 0.832194, 0.753433, 0.475075), 2e-06, source="derived",
+          why="the reference from a search over laws of two sizes with a pooled penalty on a grid, the "
+              "definition of the curve"),
 )
 """What it states, with the place, the reference and what is expected here."""

@@ -8,14 +8,14 @@ the Lasso's and then a Moebius function, and a lower one; random SLOPE problems 
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
 import numpy as np
 
 from convexlaw.figures.style import COLORS, styled
-from convexlaw.figures.tradeoff import plot_tradeoff
+from convexlaw.figures.tradeoff import LINES, plot_tradeoff
 from convexlaw.paper_repro._check import Check, Sheet
 from convexlaw.paper_repro._claims_bu_2021_slope_tradeoff import CLAIMS, PAPER
 from convexlaw.paper_repro._data import Data
@@ -38,11 +38,24 @@ from convexlaw.theory.tradeoff import (
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["CLAIMS", "PAPER", "check", "compute", "draw"]
 
 _SETTINGS = ((0.3, 0.2), (0.3, 0.5), (0.6, 0.25))
+_FAMILIES = {  # as the authors' script draws them: title -> (delta, epsilon), ...
+    "ε = 0.2": ((0.2, 0.2), (0.3, 0.2), (0.5, 0.2)),
+    "ε = 0.1": ((0.3, 0.1), (0.4, 0.1), (0.5, 0.1)),
+    "δ = 0.9": ((0.9, 0.1), (0.9, 0.2), (0.9, 0.5)),
+    "δ = 0.1": ((0.1, 0.1), (0.1, 0.2), (0.1, 0.5)),
+}
+_LABELS = {  # TPP at which each curve of a family is named
+    "ε = 0.2": (0.3, 0.45, 0.6),
+    "ε = 0.1": (0.5, 0.64, 0.84),
+    "δ = 0.9": (0.88, 0.75, 0.5),
+    "δ = 0.1": (0.35, 0.6, 0.8),
+}
 _FDP = {"lasso": lasso_fdp, "slope_upper": slope_fdp_upper, "slope_lower": slope_fdp_lower}
 
 
@@ -61,10 +74,29 @@ def compute(quick: bool = False) -> Data:
     near = np.linspace(0.5, 0.6, 101)
     zoom = pd.DataFrame({"tpp": near} | {kind: curve(near, 0.3, 0.2) for kind, curve in _FDP.items()})
     points = slope_points(0.3, 0.2, 250 if quick else 3000, seed=3)
-    return Data(
-        {"curves": curves, "zoom": zoom, "random_designs": points, "improved": _improvements(quick)},
-        {"moebius": _moebius_errors(), "lower": _lower_errors()},
-    )
+    tables = {
+        "curves": curves,
+        "zoom": zoom,
+        "families": _families(51 if quick else 201),
+        "random_designs": points,
+        "improved": _improvements(quick),
+    }
+    return Data(tables, {"moebius": _moebius_errors(), "lower": _lower_errors()})
+
+
+def _families(n: int) -> pd.DataFrame:
+    """Both curves of SLOPE in the four families of settings."""
+    import pandas as pd
+
+    tpp = np.linspace(0.0, 1.0, n)
+    curves = {"reached": slope_fdp_upper, "limit": slope_fdp_lower}
+    parts = [
+        pd.DataFrame({"tpp": tpp, "family": title, "delta": delta, "epsilon": epsilon})
+        .assign(**{name: curve(tpp, delta, epsilon) for name, curve in curves.items()})
+        for title, settings in _FAMILIES.items()
+        for delta, epsilon in settings
+    ]  # fmt: skip
+    return pd.concat(parts, ignore_index=True)
 
 
 def _improvements(quick: bool) -> pd.DataFrame:
@@ -112,8 +144,10 @@ def _lower_errors() -> tuple[float, float]:
 
 @styled
 def draw(data: Data) -> Figure:
-    """Curves and regions in two settings, and the zoom around the power limit."""
-    figure, axes = plt.subplots(1, 3, figsize=(12.0, 4.2))
+    """Curves and regions in two settings, the zoom around the power limit, four families of settings."""
+    figure = plt.figure(figsize=(12.0, 7.6))
+    grid = figure.add_gridspec(2, 12, height_ratios=(4.2, 3.4))
+    axes = [figure.add_subplot(grid[0, 4 * i : 4 * i + 4]) for i in range(3)]
     curves, points = data["curves"], data["random_designs"]
     count = len(curves) // (len(_SETTINGS) * len(_FDP))
     kinds = tuple(_FDP)
@@ -124,7 +158,25 @@ def draw(data: Data) -> Figure:
     axes[0].set_title("δ = 0.3, ε = 0.2; dots: random SLOPE")
     # the points of the zoomed curves lie a thousandth apart, as those in its table
     plot_tradeoff(0.3, 0.2, axes[2], kinds=kinds, regions=False, tpp=(0.5, 0.6), n=1001)
+    families = data["families"]
+    for i, title in enumerate(_FAMILIES):
+        ax = figure.add_subplot(grid[1, 3 * i : 3 * i + 3])
+        _draw_family(ax, families[families.family == title], _LABELS[title])
+        ax.set_title(title)
+        ax.set_ylabel("" if i else "false discovery proportion")
     return figure
+
+
+def _draw_family(ax: Axes, part: pd.DataFrame, places: tuple[float, float, float]) -> None:
+    """Draw both curves of three settings, each named beside its upper curve."""
+    name, sign = ("delta", "δ") if part.delta.nunique() > 1 else ("epsilon", "ε")
+    for (value, own), place in zip(part.groupby(name), places, strict=True):
+        ax.plot(own.tpp, own.reached, **LINES["slope_upper"] | {"lw": 1.4, "label": None})
+        ax.plot(own.tpp, own.limit, **LINES["slope_lower"] | {"lw": 1.4, "label": None})
+        at = (place, float(np.interp(place, own.tpp, own.reached)))
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.8}
+        ax.text(*at, f"{sign} = {value:g}", fontsize=8, ha="center", va="center", bbox=box)
+    ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="true positive proportion")
 
 
 def check(data: Data) -> list[Check]:
@@ -157,7 +209,7 @@ def check(data: Data) -> list[Check]:
     step = min(part.fdp.diff().min() for _, part in lower.groupby(["delta", "epsilon"]))
     over = (lower.fdp - (1 - lower.epsilon)).max()
     sheet.judge("C063", min(step, -over + 1e-12), note="smallest step along the curves")
-    _check_families(sheet)
+    _check_families(sheet, data["families"])
     gains = data["improved"][["tpp_gain", "fdp_gain", "mse_gain"]]
     sheet.judge(
         "C066",
@@ -199,19 +251,30 @@ def _check_upper(sheet: Sheet) -> None:
     )
 
 
-def _check_families(sheet: Sheet) -> None:
-    u = np.linspace(0.1, 0.9, 9)
-    curves = (slope_fdp_upper, slope_fdp_lower)
-    falls = max(
-        float(np.diff([np.asarray(curve(u, d, 0.2)) for d in (0.2, 0.3, 0.5)], axis=0).max())
-        for curve in curves
-    )
-    sheet.judge("C064", falls, note="largest step from one delta to the next")
-    rises = min(
-        float(np.diff([np.asarray(curve(u, 0.9, e)) for e in (0.1, 0.2, 0.5)], axis=0).min())
-        for curve in curves
-    )
-    sheet.judge("C065", rises, note="smallest step from one epsilon to the next")
+def _check_families(sheet: Sheet, families: pd.DataFrame) -> None:
+    deltas, sparse, easy, hard = (_ratios(families[families.family == title]) for title in _FAMILIES)
+    sheet.judge("C064", deltas[1], note="largest ratio from one delta to the next, TPP .1 to .9")
+    sheet.judge("C358", sparse[1], note="largest ratio from one delta to the next, TPP .1 to .9")
+    sheet.judge("C065", easy[0], note="smallest ratio from one epsilon to the next, TPP .1 to .9")
+    late = _ratios(families[families.family == "δ = 0.1"], first=0.3)[1]
+    sheet.judge("C359", late, note="largest ratio from one epsilon to the next, TPP .3 to .9")
+    text = f"smallest ratio from one epsilon to the next; the largest {hard[1]:.3f}"
+    sheet.judge("C360", hard[0], note=text)
+    settings = ((0.3, 0.1), (0.4, 0.1), (0.5, 0.1), (0.1, 0.1), (0.1, 0.2), (0.1, 0.5))
+    sheet.judge("C361", [donoho_tanner_power(*setting) for setting in settings])
+    sheet.judge("C362", slope_fdp_lower(0.5, *np.transpose(settings)))
+
+
+def _ratios(part: pd.DataFrame, first: float = 0.1) -> tuple[float, float]:
+    """Smallest and largest ratio of both curves from one setting of a family to the next."""
+    inside = part[(part.tpp > first - 1e-9) & (part.tpp < 0.9 + 1e-9)]
+    settings = [own for _, own in inside.groupby(["delta", "epsilon"])]
+    found = [
+        after[name].to_numpy() / before[name].to_numpy()
+        for before, after in pairwise(settings)
+        for name in ("reached", "limit")
+    ]
+    return float(np.min(found)), float(np.max(found))
 
 
 if __name__ == "__main__":

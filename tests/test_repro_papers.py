@@ -59,8 +59,13 @@ def _amp(t):
 
 
 def _tradeoff(t):
-    curves = t["curves"].query("delta == 0.3")
-    return [(curves.tpp, curves.fdp), (t["zoom"].tpp, t["zoom"].slope_lower)]
+    curves, families = t["curves"].query("delta == 0.3"), t["families"]
+    return [
+        (curves.tpp, curves.fdp),
+        (t["zoom"].tpp, t["zoom"].slope_lower),
+        (families.tpp, families.reached),
+        (families.tpp, families.limit),
+    ]
 
 
 def _designs(t):
