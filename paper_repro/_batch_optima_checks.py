@@ -114,6 +114,8 @@ def check_peaks(sheet: Sheet) -> None:
     sheet.judge(
         "C236", exponents, note="linear, cosine, WSD, each static and scheduled; constant scheduled, G = 0"
     )
+    # weight decay falls as T^-1/2 too
+    sheet.judge("C399", [0.5 - e for e in exponents[:6]])
     steps, ratios = STEPS, []
     for name, shape in _SHAPES.items():
         unit = shape(steps, 1.0)
@@ -134,6 +136,16 @@ def check_peaks(sheet: Sheet) -> None:
             pair.append(_minimise(unit, _norms(unit, few * times * scale, scheduled=False))[0])
         slopes.append(np.log(pair[1] / pair[0]) / np.log(4))
     sheet.judge("C392", slopes)
+    # normalised updates go eta/sqrt(G² + X/B) along the gradient, with equal steps or equal samples
+    slopes = []
+    for equal_steps in (True, False):
+        pair = []
+        for larger in (1, 4):
+            unit = cosine(8000 if equal_steps else 8000 // larger, 1.0)
+            norms = _norms(unit, larger * scale, scheduled=False)
+            pair.append(_minimise(unit / norms, norms)[0])
+        slopes.append(np.log(pair[1] / pair[0]) / np.log(4))
+    sheet.judge("C398", slopes)
 
 
 def check_rules(sheet: Sheet) -> None:

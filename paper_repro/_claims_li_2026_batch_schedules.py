@@ -86,11 +86,18 @@ CLAIMS = (
     Claim("C236", "At fixed batch the best peak of every qualified shape falls as T^-1/2", "equation (4.1)",
           "equal", -0.5, 0.003, why="exponents of the peak that minimises the bound, T = 4000 to 32 000"),
     Claim("C391", "The best peak falls with the noise of a batch as (1 + B_n/B)^-1/2, B_n = X/G²",
-          "section 2", "equal", 1.0, 1e-05, source="derived",
+          "section 2", "equal", 1.0, 0.0001, source="derived",
           why="peak that minimises the bound over the formula, B = .01 to 100 B_n, cosine"),
     Claim("C392", "At the same samples the best peak is linear in small B, then goes as sqrt(B)",
           "section 2", "equal", (1.0, 0.5), 0.02, source="derived",
           why="exponents of the peak that minimises the bound, far below and above B_n"),
+    Claim("C398",
+          "Of normalised updates the best peak does not depend on B at the same steps, and goes as "
+          "sqrt(B) at the same samples", "section 2", "equal", (0.0, 0.5), 0.001, source="derived",
+          why="exponents of the peak that minimises the bound, B = B_n to 4 B_n, cosine"),
+    Claim("C399", "With weight decay as T^-1/2 too the memory 1/(eta kappa) grows as T", "equation (4.1)",
+          "equal", 1.0, 0.003, source="derived",
+          why="1/2 minus the exponents of the best peak of linear, cosine, WSD, static and scheduled"),
     Claim("C394", "Weight decay raises the minimum by at most kappa W²/2", "Theorem 5, proof", "upper", 1.0,
           why="largest rise over kappa W²/2, quadratic minimised numerically, kappa = .01 to 1"),
     Claim("C237",
@@ -221,8 +228,9 @@ CLAIMS = (
           why="largest relative difference on a power-law quadratic, rates halved along the run"),
     Claim("C390", "For Muon the invariant is B/eta²", "arXiv, spectra to schedules", "equal", 1.0, 0.03,
           source="notes",
-          why="steps of fixed length along the gradient, as Muon's, in pure noise: mean loss after "
-              "halving eta at matched B/eta² over that without, at the same intrinsic time"),
+          why="steps of fixed length along the gradient in place of Muon's orthogonal ones, in pure "
+              "noise: mean loss after halving eta at matched B/eta² over that without, at the same "
+              "intrinsic time"),
     Claim("C395", "Without the decay of the bias the best B/eta falls as (what is left of the rates)^-1/2",
           "arXiv, spectra to schedules", "equal", -0.5, 0.005, source="notes",
           why="exponents of the optimal batches: constant, WSD, cosine, linear"),

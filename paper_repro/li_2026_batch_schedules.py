@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import matplotlib.pyplot as plt
 import numpy as np
 
-from convexlaw.figures.style import COLORS, CYCLE, SCHEDULES, styled
+from convexlaw.figures.style import COLORS, SCHEDULES, styled
 from convexlaw.paper_repro import _batch_optima_checks as optima
 from convexlaw.paper_repro import _batch_printed_checks as printed
 from convexlaw.paper_repro import _batch_simulations as sims
@@ -113,9 +113,9 @@ def draw(data: Data) -> Figure:
     """Batch schedules, noise saved, and loss saved on quadratics."""
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(12.0, 3.8))
     table = data["batch_schedules"]
+    looks = {name: SCHEDULES[name.removesuffix(" 20 %")] | {"marker": ""} for name in sims.SHAPES}
     for name in sims.SHAPES:
-        looks = SCHEDULES[name.removesuffix(" 20 %")] | {"marker": ""}
-        left.plot(table.fraction, table[name], label=name, **looks)
+        left.plot(table.fraction, table[name], label=name, **looks[name])
     left.set_ylim(0, 4)
     left.set_xlabel("step / steps (the last step has no tail)")
     left.set_ylabel("optimal batch / static batch")
@@ -125,14 +125,14 @@ def draw(data: Data) -> Figure:
     at = np.arange(len(names))
     saved = [100 * (1 - 1 / batch.plan(s(STEPS, 1.0), STEPS, min_batch=0, integer=False).gain)
              for s in sims.SHAPES.values()]  # fmt: skip
-    middle.bar(at, saved, 0.6, color=COLORS["bound"])
+    middle.bar(at, saved, 0.6, color=[looks[name]["color"] for name in names])
     middle.set_xticks(at, names)
     middle.set_ylabel("less gradient noise (%)")
     middle.set_title(f"theory, {STEPS} steps")
     seen = data["quadratic_gains"].pivot(index="shape", columns="sigma", values="gain_percent").loc[names]
-    for i, sigma in enumerate(seen.columns):
-        right.bar(at + 0.36 * (i - 0.5), seen[sigma], 0.34, color=CYCLE[i], label=f"noise {sigma:g}",
-                  hatch=("", "///")[i], edgecolor="white")  # fmt: skip
+    styles = ({"color": COLORS["muted"]}, {"color": COLORS["highlight"], "hatch": "///"})
+    for side, sigma, style in zip((-0.18, 0.18), seen.columns, styles, strict=True):
+        right.bar(at + side, seen[sigma], 0.34, label=f"noise {sigma:g}", edgecolor="white", **style)
     right.axhline(0, color=COLORS["data"], lw=0.8)
     right.set_xticks(at, names)
     right.set_ylabel("less loss at the best peak (%)")
