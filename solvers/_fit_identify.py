@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convexlaw._result import Result
+from convexlaw.solvers._fit_misfit import misfit_sentences
 from convexlaw.solvers._fit_profile import Spread, spread
 from convexlaw.theory.laws import curve_law, warmup_end
 
@@ -154,7 +155,9 @@ def identify(fit: CurveFit) -> Identifiability:
     free = [problem.names.index(n) for n in table.names]
     number, errors, matrix, flat = measure(table, fit.params, J[:, free])
     runs = [run for run in state.data or () if run.name in fit.train]
-    sentences = _level_sentences(prepared, np.log(problem.y / (X @ c)))
+    fitted = X @ c
+    sentences = _level_sentences(prepared, np.log(problem.y / fitted))
+    sentences += misfit_sentences(fit.law, prepared.names, prepared.groups, problem.y, fitted)
     sentences += _design_sentences(fit, runs)
     sentences += _estimate_sentences(fit, table.names, matrix, flat, number)
     return Identifiability(sentences, number, table.names, errors, matrix, flat)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convexlaw.solvers._fit_identify import STRONG, Identifiability, measure
+from convexlaw.solvers._fit_misfit import weak_sentences
 from convexlaw.solvers._fit_profile import spread
 from convexlaw.theory.laws import table_law
 
@@ -58,6 +59,8 @@ def _sentences(
     out = []
     sizes, tokens = distinct(N), distinct(D)
     of_size, of_tokens = " and ".join(OF_SIZE[fit.law]), " and ".join(OF_TOKENS[fit.law])
+    log_loss = np.log(state.loss)
+    out += weak_sentences(fit.law, log_loss, log_loss - np.log(fit.model.loss(N, D)), "the table")
     if sizes == 1:
         out.append(
             f"Every row has N = {N[0]:.3g}: {of_size} cannot be told, nor any compute-optimal size; "
