@@ -14,7 +14,7 @@ from convexlaw.theory.schedules import wsd
 if TYPE_CHECKING:
     from convexlaw.paper_repro._check import Sheet
 
-__all__ = ["check_eta_over_batch", "check_figures", "check_presets", "check_scores"]
+__all__ = ["check_eta_over_batch", "check_figures", "check_presets", "check_scores", "check_small_runs"]
 
 # static and dynamic batch: LAMBADA, HellaSwag, ARC-E, ARC-C, WinoGrande, PIQA, OBQA, BoolQ
 _LLAMA = ((32.23, 35.36), (42.93, 44.33), (56.22, 56.36), (29.26, 30.46),
@@ -135,3 +135,16 @@ def check_eta_over_batch(sheet: Sheet, found: dict[str, tuple[float, ...]], domi
     printed = sum(decayed < grown for decayed, grown in _ETA_OVER_BATCH)
     text = f"{(small.low > 0).sum()} of ours beyond the spread of the seeds"
     sheet.judge("C259", [printed, (small.difference > 0).sum()], note=text)
+
+
+def check_small_runs(sheet: Sheet) -> None:
+    """Judge what the packaged runs of a small transformer say about language models."""
+    from convexlaw.simulations.evidence_batches import exchange_table, gain_table
+
+    gains = gain_table().loc[["constant", "WSD 20 %", "cosine"]]
+    limits = ", ".join(f"{name} {row.low:+.3f} to {row.high:+.3f}" for name, row in gains.iterrows())
+    sheet.judge("C387", gains.difference, note=f"limits over the seeds: {limits}; no gain under WSD is seen")
+    table = exchange_table().loc["adamw"]
+    grown = table.loc["batch x 4"]
+    fewer = 100 * (1 - grown.updates / table.updates["rate / 4"])
+    sheet.unobtainable("C243", computed=[fewer, grown.difference, grown.low, grown.high])

@@ -156,6 +156,7 @@ def check(data: Data) -> list[Check]:
     printed.check_figures(sheet)
     printed.check_presets(sheet)
     printed.check_eta_over_batch(sheet, data["eta_over_batch"], data["noise_dominated"])
+    printed.check_small_runs(sheet)
     _check_simulated(sheet, data)
     return sheet.done()
 
