@@ -14,7 +14,8 @@ PAPER = Paper(
 
 _T2 = "Table 2, 15 model sizes"
 _SQRT = "Table 1, 1/sqrt(t)"
-_RUNS = "needs training runs of GPT2 up to 7B, ResNet18 or a vision-language model that are not public"
+RUNS = "needs training runs of GPT2 up to 7B, ResNet18 or a vision-language model that are not public"
+"""Why many of its claims cannot be obtained."""
 
 # fmt: off
 CLAIMS = (
@@ -45,7 +46,8 @@ CLAIMS = (
           source="derived", why="c = .9"),
     Claim("C174", "With eta = eta_ref/sqrt(T) the bound is (q1²/eta_ref + eta_ref q2²)/sqrt(T) for any "
                   "eta_ref", "Corollary 2.4", "equal", 0.0, 0.0002),
-    Claim("C175", "Best eta_ref = q1/q2 with bound 2 q1 q2/sqrt(T)", "Corollary 2.4", "equal", 0.0, 1e-09),
+    Claim("C175", "Best eta_ref = q1/q2 with bound 2 q1 q2/sqrt(T)", "Corollary 2.4", "equal", 0.0, 0.0002,
+          why="best peak and bound of the discrete cosine at T = 1e5 against the limits, relative"),
     Claim("C176", "Linear, cosine and WSD pass the exam", "Condition 2.5"),
     Claim("C177", "Constant and 1/sqrt(t) fail it", "Condition 2.5"),
     Claim("C178", "Linear: bound sqrt(T) = 2.006, 2.001, 2.000, 2.000 at T = 1e3 to 1e6",
@@ -101,26 +103,46 @@ CLAIMS = (
           why="largest R² over public curves of Llama models of 25M to 400M: all are negative; the "
               "paper's own runs are not public"),
     Claim("C200", "The sequence fits of ResNet18/ImageNet and GPT2-124M have R² >= .95", "Figures 2 to 5",
-          expected="unobtainable", why=_RUNS),
+          expected="unobtainable", needs="multi_power_law", why=RUNS),
     Claim("C201", "GPT2 of .1B: R² >= .99", "reading notes alone", expected="unobtainable", source="notes",
-          why="not in the text; the runs are not public"),
+          needs="multi_power_law", why="not in the text; the runs are not public"),
     Claim("C202", "The learning rate transfers over 80 times the horizon, \"from 100 to 5000 steps\"",
-          "reading notes", "equal", 80.0, 1.0, expected="fails", source="notes",
-          why="5000/100 is 50; in the paper the horizons go from 100 to 500 000"),
-    Claim("C203", "eta_ref* = 10 (Muon-NSGD) and .3 (AdamW) at every horizon of .1B", "Figures 9 and 10",
-          expected="unobtainable", why=_RUNS),
+          "reading notes", expected="unobtainable", source="notes", needs="lr_scheduling",
+          why="needs those runs; 100 and 5000 are 50 times apart, the paper's horizons are 100 to 500 000"),
+    Claim("C203", "eta_ref* = .3 (AdamW) at every horizon of .1B; 10 for Muon-NSGD", "Figures 9 and 10",
+          "equal", 0.3, 0.05, expected="fails", needs="lr_scheduling",
+          why="AdamW alone, 124M runs, WSD with cooldown 20 %: best peak times sqrt(T), it rises with T"),
     Claim("C204", "The transferred eta_ref works from .1B to 7B (70 times)", "section 5",
-          expected="unobtainable", why=_RUNS),
-    Claim("C205", "The line in 1/sqrt(T) is good for T > 2500", "section 4", expected="unobtainable",
-          why=_RUNS),
+          expected="unobtainable",
+          why=RUNS + "; nothing was measured: the public sweep has several peaks at 124M alone"),
+    Claim("C205", "At any eta_ref the loss is a line in 1/sqrt(T) for T > 2500", "section 4", "lower", 0.99,
+          needs="lr_scheduling", why="R² at eta_ref .15, .3, .6, 124M runs, WSD with cooldown 20 %"),
     Claim("C206", "The loss-against-rate data of the Step Law follow (4.1) with R² >= .95", "section 4",
-          expected="unobtainable", why="that data is not in the public data folder"),
+          expected="unobtainable", needs="lr_scheduling", why="that data is not in the public data folder"),
     Claim("C207", "A vision-language model of 1B follows the line for T > 2000 at three eta_ref",
-          "section 4", expected="unobtainable", why=_RUNS),
+          "section 4", expected="unobtainable",
+          why=RUNS + "; nothing was measured: no public runs have images"),
     Claim("C208", "LoRA, weight decay, clipping, momentum, batch and seed keep the rate 1/sqrt(T)",
-          "Appendix D", expected="unobtainable", why=_RUNS),
+          "Appendix D", expected="unobtainable", why=RUNS),
     Claim("C209", "Training loss is predicted, test loss is not, under strong overfitting", "Figure 12",
-          expected="unobtainable", why=_RUNS),
-    Claim("C210", "muP does not transfer across horizons", "section 1", expected="unobtainable", why=_RUNS),
+          expected="unobtainable",
+          why=RUNS + "; nothing was measured: the public runs see each token once"),
+    Claim("C210", "muP does not transfer across horizons", "section 1", expected="unobtainable",
+          why=RUNS + "; nothing was measured: it takes runs in muP of several widths and horizons"),
+    Claim("C420", "Constant: D²/(2 T eta) + eta G² ln T/2", "Table 1, constant", "equal", (0.5, 0.5), 0.001,
+          why="bias times T eta/D²; slope of the noise over eta G² against ln T from 1e4 to 1e6"),
+    Claim("C421", "1/sqrt(t): the bias is D²/(4 sqrt T eta)", _SQRT, "equal", 0.25, 0.001, why="T = 1e6"),
+    Claim("C422", "Linear: D²/(T eta) + eta G²; cosine: D²/(T eta) + 1.061 eta G²",
+          "Table 1, linear and cosine", "equal", (1.0, 1.0, 1.0, 1.061), 0.001, why="T = 1e5"),
+    Claim("C423", "WSD, c = .8: D²/((1+c) T eta) + eta G² [1 + .5 ln((1+c)/(1-c))]", "Table 1, WSD", "equal",
+          (1 / 1.8, 2.0986123), 0.001, why="T = 1e5"),
+    Claim("C424", "Cosine cycles that end at 0: bound sqrt(T) = 2.694 to 2.675 at T = 1e3 to 1e6",
+          "Condition 2.5, eta_ref = 1", "equal", (2.694, 2.675), 0.002, source="derived",
+          why="five half cycles"),
+    Claim("C425", "Cosine cycles that end at the peak: 4.47 to 7.93", "Condition 2.5, eta_ref = 1", "equal",
+          (4.47, 7.93), 0.006, source="derived", why="six half cycles"),
+    Claim("C426", "A positive final learning rate h(1) makes the bound sqrt(T) grow by h(1)/2 an e-fold of T",
+          "Condition 2.5, eta_ref = 1", "equal", (0.5, 0.05, 0.005, 0.05), 0.001, source="derived",
+          why="constant, linear to 10 % and 1 %, cosine to 10 %; from 1e5 to 1e6"),
 )
 """What it states, with the place, the reference and what is expected here."""

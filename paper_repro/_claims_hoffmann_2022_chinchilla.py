@@ -63,6 +63,11 @@ CLAIMS = (
           why="Huber sum of Kaplan's law over that of the additive one, all 245 points"),
     Claim("C352", "Three terms (size, batch M, steps K) with best batch M* = .667 D^.566",
           "arXiv 2607.01487", expected="unobtainable", source="notes",
-          why="the paper was not obtained and the points have neither batch size nor steps"),
+          why="the paper was not obtained; nothing was measured: the points have neither batch size nor "
+              "steps"),
+    Claim("C459", "1000 resamples of our fit, 95 %: A [282, 724], B [1111, 5896], E [1.770, 1.876], alpha "
+                  "[.316, .372], beta [.335, .416]", "bootstrap of the refit", "equal",
+          (282.0, 724.0, 1111.0, 5896.0, 1.77, 1.876, 0.316, 0.372, 0.335, 0.416), 0.1, relative=True,
+          source="measured", needs=_DATA),
 )
 """What it states, with the place, the reference and what is expected here."""

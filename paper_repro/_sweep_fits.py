@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from convexlaw.errors import ExtrapolationWarning
+from convexlaw.errors import ConvergenceWarning, ExtrapolationWarning
 from convexlaw.paper_repro._multi_power_data import PUBLISHED
 from convexlaw.paper_repro._sweep_data import best_peak, schedule
 from convexlaw.runs.table import RunTable, read_runs
@@ -19,8 +19,26 @@ from convexlaw.theory.laws import MultiPower, RunPath
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
-__all__ = ["base_rates", "final_losses", "multi_power_finals", "unseen_peaks", "validation_losses"]
+__all__ = [
+    "base_rates",
+    "final_losses",
+    "multi_power_finals",
+    "stand_in",
+    "unseen_peaks",
+    "validation_losses",
+]
+
+_ALIKE = (  # stable run, shortest cooldown of 20 %, cooldowns of longer horizons; 33M to 124M
+    ("r226", "r021", ("r022",)),
+    ("r202", "r023", ("r024",)),
+    ("r230", "r039", ("r040",)),
+    ("r231", "r043", ("r044", "r045", "r046")),
+    ("r214", "r013", ("r014",)),
+    ("r232", "r049", ("r050", "r051", "r052")),
+    ("r233", "r055", ("r056", "r057", "r058")),
+)
 
 
 def _splits(runs: pd.DataFrame) -> dict[str, pd.Series]:
@@ -44,29 +62,37 @@ def _fit(table: RunTable, law: str, **options: Any) -> CurveFit:
 def final_losses(
     runs: pd.DataFrame, laws: tuple[str, ...], quick: bool
 ) -> tuple[dict[tuple[str, str], dict[str, float]], pd.DataFrame]:
-    """Parameters and mean absolute errors on held-out final losses; one split alone if ``quick``."""
+    """Parameters, and errors on held-out final losses; one split alone if ``quick``."""
     import pandas as pd
 
     frame = pd.DataFrame({"run": runs.run_id, "step": runs.steps, "val_loss": runs.loss})
     table = read_runs(frame, schedule=_schedules(runs))
     rows, params = [], {}
     for (name, mask), law in itertools.product(_splits(runs).items(), laws):
-        if quick and name != "shapes":
+        if quick and (name != "shapes" or law == "tissue"):  # its sums run over every step in each evaluation
             continue
         fit = _fit(table, law, train=list(runs.run_id[mask]))
-        rest = fit.residuals()
-        rest = rest[~rest.trained]
-        rows.append((law, name, float((rest.predicted - rest.loss).abs().mean())))
+        # one row a run: the error of its final loss
+        error = fit.score().set_index("run").final_error.reindex(runs.run_id[~mask]).to_numpy()
+        rows.append((law, name, *_summary(error, runs.loss[~mask].to_numpy())))
         params[law, name] = dict(fit.params)
-    return params, pd.DataFrame(rows, columns=["law", "held_out", "mae"])
+    return params, pd.DataFrame(rows, columns=["law", "held_out", "mae", "r2"])
 
 
-def multi_power_finals(runs: pd.DataFrame) -> list[float]:
-    """Mean absolute errors of Multi-Power on the three splits, followed from one start (a minute)."""
+def _summary(error: NDArray[np.float64], loss: NDArray[np.float64]) -> tuple[float, float]:
+    """Mean absolute error, and R² over the runs."""
+    spread = float(np.sum((loss - loss.mean()) ** 2))
+    return float(np.abs(error).mean()), 1 - float(np.sum(error**2)) / spread
+
+
+def multi_power_finals(runs: pd.DataFrame) -> pd.DataFrame:
+    """Errors of Multi-Power on the three splits, followed from one start (a minute)."""
+    import pandas as pd
+
     start = dict(zip(MultiPower.names(), PUBLISHED[100], strict=True))
     paths = [RunPath.make(schedule(run), [int(run.steps)]) for _, run in runs.iterrows()]
-    loss, errors = runs.loss.to_numpy(), []
-    for mask in _splits(runs).values():
+    loss, rows = runs.loss.to_numpy(), []
+    for name, mask in _splits(runs).items():
         fitted = np.flatnonzero(mask)
         columns = MultiPower.columns([paths[i] for i in fitted])
         problem = Problem(
@@ -74,10 +100,9 @@ def multi_power_finals(runs: pd.DataFrame) -> list[float]:
         )
         law = MultiPower.from_params(solve(problem, polish=1, start=start).params)
         held = np.flatnonzero(~mask)
-        rows = [runs.iloc[i] for i in held]
-        ends = [law.predict(schedule(run), at=[int(run.steps)])[0] for run in rows]
-        errors.append(float(np.abs(np.array(ends) - loss[held]).mean()))
-    return errors
+        ends = [law.predict(paths[i].lr, at=paths[i].at)[0] for i in held]
+        rows.append((name, *_summary(np.array(ends) - loss[held], loss[held])))
+    return pd.DataFrame(rows, columns=["held_out", "mae", "r2"]).set_index("held_out")
 
 
 def validation_losses(folder: Path) -> pd.DataFrame:
@@ -90,6 +115,32 @@ def validation_losses(folder: Path) -> pd.DataFrame:
 
 def _curves(history: pd.DataFrame, runs: pd.DataFrame) -> RunTable:
     return read_runs(history[history.run.isin(runs.run_id)], schedule=_schedules(runs))
+
+
+def stand_in(folder: Path) -> dict[str, float]:
+    """Mean test errors on cooldowns of longer horizons, fitted to a stable run and the shortest cooldown."""
+    import pandas as pd
+
+    runs = pd.read_csv(folder / "runs.csv").rename(columns={"iterations": "steps", "base_lr": "peak"})
+    runs, history = runs.set_index("run_id"), validation_losses(folder)
+    errors: dict[str, list[float]] = {"cvx4q": [], "tissue": [], "multipower": []}
+    for stable, short, longer in _ALIKE:
+        parts = []
+        for name in (stable, short, *longer):
+            steps = int(runs.steps[name])
+            rows = history[history.run == name]
+            kept = (
+                rows.step <= runs.steps[short] if name == stable else rows.step >= steps - round(0.2 * steps)
+            )
+            parts.append(rows[kept])
+        rates = {name: schedule(runs.loc[name]) for name in (stable, short, *longer)}
+        table = read_runs(pd.concat(parts), schedule=rates)
+        for law, found in errors.items():
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                fit = fit_curves(table, law, train=[stable, short], alpha_prior=False, split="val")
+            found.append(float(fit.score()["mae"].mean()))
+    return {law: float(np.mean(found)) for law, found in errors.items()}
 
 
 def unseen_peaks(history: pd.DataFrame, runs: pd.DataFrame, quick: bool) -> pd.DataFrame:

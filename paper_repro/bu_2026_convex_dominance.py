@@ -15,9 +15,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from convexlaw.figures.style import COLORS, SCHEDULES, styled
-from convexlaw.paper_repro._check import Check, Sheet
-from convexlaw.paper_repro._claims_bu_2026_convex_dominance import CLAIMS, PAPER
+from convexlaw.paper_repro._check import Check, Claim, Sheet
+from convexlaw.paper_repro._claims_bu_2026_convex_dominance import CLAIMS, PAPER, RUNS
 from convexlaw.paper_repro._data import Data, public_data
+from convexlaw.paper_repro._dominance_sweep import measure_sweep, rate_exponents, square_r
 from convexlaw.paper_repro._multi_power_data import schedule
 from convexlaw.paper_repro._sweep_data import finals
 from convexlaw.runs.table import read_runs
@@ -74,7 +75,7 @@ def compute(quick: bool = False) -> Data:
             rows.append((name, steps, scaled))
     tables = {"scaled_bounds": pd.DataFrame(rows, columns=["schedule", "steps", "scaled"])}
     missing: dict[str, str] = {}
-    values: dict[str, Any] = {}
+    values: dict[str, Any] = {"rates": rate_exponents()}
     folder = public_data("chinchilla", missing)
     if folder is not None:
         points = pd.read_csv(folder / "points.csv")
@@ -84,6 +85,7 @@ def compute(quick: bool = False) -> Data:
         runs = finals(folder)
         keep = (runs.schedule == "wsd") & (runs.decay_type == "linear") & (runs.grad_norm_rerun == 0)
         sweep = runs.loc[keep & (runs.cooldown_fraction == 0.2), ["steps", "peak", "loss"]]
+        values["sweep"] = measure_sweep(sweep)
         values["transfer"] = measured_transfer(sweep, resamples=200 if quick else 1000)
     folder = public_data("multi_power_law", missing)
     if folder is not None:
@@ -165,14 +167,10 @@ def _draw_sizes(middle: Any, right: Any, data: Data) -> None:
     right.legend()
 
 
-def _r2(seen: Any, fitted: Any) -> float:
-    return 1 - float(np.sum((seen - fitted) ** 2) / np.sum((seen - np.mean(seen)) ** 2))
-
-
 def _log_linear(lines: pd.DataFrame) -> tuple[float, float, float]:
     x = np.log10(lines["size"].to_numpy())
     slope, level = np.polyfit(x, lines.Linf, 1)
-    return float(slope), float(level), _r2(lines.Linf, level + slope * x)
+    return float(slope), float(level), square_r(lines.Linf, level + slope * x)
 
 
 def _power(lines: pd.DataFrame) -> tuple[float, float, float, float]:
@@ -183,7 +181,7 @@ def _power(lines: pd.DataFrame) -> tuple[float, float, float, float]:
     (limit, factor, power), _ = fit(
         lambda n, a, b, k: a + b * n**k, size, lines.Linf.to_numpy(), (1.7, 0.5, -0.3)
     )
-    return float(limit), float(factor), float(power), _r2(lines.Linf, limit + factor * size**power)
+    return float(limit), float(factor), float(power), square_r(lines.Linf, limit + factor * size**power)
 
 
 def check(data: Data) -> list[Check]:
@@ -191,20 +189,76 @@ def check(data: Data) -> list[Check]:
     sheet = Sheet(CLAIMS, data.missing)
     _check_table_one(sheet)
     _check_exam(sheet, data["scaled_bounds"])
-    sheet.judge("C202", 5000 / 100)
+    _check_orders(sheet)
+    _check_growth(sheet, data["scaled_bounds"])
+    rates = ", ".join(f"{rate:.3f}" for rate in data["rates"])
+    note = f"{RUNS}; measured instead: exponents {rates} of the gap of SGD at batch 1, 4, 16 on a quadratic"
+    sheet.unobtainable("C208", note, data["rates"])
     if "sizes" in data.tables:
         _check_sizes(sheet, data)
     if "transfer" in data.values:
         found = data["transfer"]
         x = found.steps**-0.5
         line = np.polyval(np.polyfit(x, found.loss, 1), x)
-        sheet.judge("C197", _r2(found.loss, line))
+        sheet.judge("C197", square_r(found.loss, line))
         low, high = found.exponent_interval
         sheet.judge("C198", found.exponent, note=f"95 % [{low:.2f}, {high:.2f}], 124M, 15k to 50k steps")
+        _check_public_sweep(sheet, data["sweep"], float(found.exponent))
     if "second_halves" in data.tables:
         halves = data["second_halves"]
         sheet.judge("C199", halves.r2.max(), note=f"largest of {len(halves)} curves, literal bound")
+        measured = f"measured instead: R² of at most {halves.r2.max():.2f} on {len(halves)} public curves"
+        for id in ("C200", "C201"):
+            sheet.unobtainable(id, f"{RUNS}; {measured}", halves.r2.max())
     return sheet.done()
+
+
+def _check_public_sweep(sheet: Sheet, sweep: dict[str, Any], exponent: float) -> None:
+    """Claims about runs that are not public, on the public runs of 124M parameters."""
+    horizons = ", ".join(f"{steps // 1000}k" for steps in sweep["horizons"])
+    sheet.judge("C203", sweep["refs"], note=f"{_claim('C203').why}, T = {horizons}")
+    sheet.judge("C205", sweep["lines"], note=f"{_claim('C205').why}, T = {horizons}")
+    note = f"{_claim('C206').why}; measured instead: R² {sweep['final_r2']:.2f} on the 124M sweep"
+    sheet.unobtainable("C206", note, sweep["final_r2"])
+    note = f"{_claim('C202').why}; measured instead, over 3.3 times: exponent {exponent:.2f}"
+    sheet.unobtainable("C202", note, exponent)
+
+
+def _claim(id: str) -> Claim:
+    return next(claim for claim in CLAIMS if claim.id == id)
+
+
+def _terms(shape: Callable[[int, float], NDArray[np.float64]], steps: int) -> tuple[float, float]:
+    """Bias over D²/(T eta), and noise over eta G², of the literal bound."""
+    lr = shape(steps, 0.01)
+    bias = steps * 0.01 * li.bound(lr, grad_norm=0.0, form="tail")
+    return bias, li.bound(lr, distance=0.0, form="tail") / 0.01
+
+
+def _check_orders(sheet: Sheet) -> None:
+    """Bias and noise columns of Table 1."""
+    (bias, first), (_, last) = (_terms(constant, steps) for steps in (10_000, 1_000_000))
+    sheet.judge("C420", [bias, (last - first) / np.log(100)])
+    steps = 1_000_000
+    slow = li.bound(inverse_sqrt(steps, 0.01, offset=1), grad_norm=0.0, form="tail")
+    sheet.judge("C421", 0.01 * np.sqrt(steps) * slow)
+    sheet.judge("C422", [v for shape in (linear, cosine) for v in _terms(shape, 100_000)])
+    sheet.judge("C423", _terms(lambda steps, peak: wsd(steps, peak, decay=0.2), 100_000))
+
+
+def _check_growth(sheet: Sheet, bounds: pd.DataFrame) -> None:
+    """Cycles, and the growth of bound sqrt(T) an e-fold of T."""
+    for id, halves in (("C424", 5), ("C425", 6)):
+        scaled = []
+        for steps in (1_000, 1_000_000):
+            u = np.arange(1, steps + 1) / steps
+            h = np.maximum(0.5 * (1 + np.cos(halves * np.pi * u)), 0)
+            h[h < 1e-14] = 0
+            scaled.append(li.bound(h / np.sqrt(steps), form="tail") * np.sqrt(steps))
+        sheet.judge(id, scaled)
+    table = bounds.pivot(index="schedule", columns="steps", values="scaled")
+    names = ["constant", "linear to 10 %", "linear to 1 %", "cosine to 10 %"]
+    sheet.judge("C426", (table.loc[names, 1_000_000] - table.loc[names, 100_000]) / np.log(10))
 
 
 def _leading(shape: Callable[[int], NDArray[np.float64]]) -> tuple[float, float, float]:
@@ -255,7 +309,9 @@ def _check_table_one(sheet: Sheet) -> None:
         scaled = li.bound(cosine(steps, ref / np.sqrt(steps)), form="tail") * np.sqrt(steps)
         apart.append(scaled / (q1**2 / ref + ref * q2**2) - 1)
     sheet.judge("C174", np.abs(apart).max(), note="cosine, T = 1e5, eta_ref .3, 1, 3")
-    sheet.judge("C175", max(abs(q1 / q2 - c.peak_factor), abs(2 * q1 * q2 - c.bound_factor)))
+    top, lowest = li.optimal_peak(cosine(steps, 1.0))
+    root = np.sqrt(steps)
+    sheet.judge("C175", [top * root / (q1 / q2) - 1, lowest * root / (2 * q1 * q2) - 1])
 
 
 def _check_exam(sheet: Sheet, bounds: pd.DataFrame) -> None:

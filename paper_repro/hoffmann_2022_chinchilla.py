@@ -155,7 +155,9 @@ def _check_fits(sheet: Sheet, data: Data) -> None:
     )
     sheet.judge("C337", [edge[k] for k in names[:3] for edge in (low, high)])
     sheet.judge("C338", [np.log(edge[k]) for k in names[3:] for edge in (low, high)])
-    sheet.judge("C339", [whole.params[k] for k in ("A", "B", "E", "alpha", "beta")])
+    order = ("A", "B", "E", "alpha", "beta")
+    sheet.judge("C459", [edge[k] for k in order for edge in (low, high)])
+    sheet.judge("C339", [whole.params[k] for k in order])
     sheet.judge("C340", data["printed"].objective / fit.objective)
     early = data["early"]
     sheet.judge("C349", early["mean"] / fit.objective)

@@ -178,7 +178,7 @@ def test_absent_data_is_not_run_and_an_error_under_ci(tmp_path, monkeypatch, cap
     out = tmp_path / "out"
     assert cli("repro", "hoffmann-2022-chinchilla", "--quick", "--out", str(out)) == 0
     totals = json.loads((out / "checks.json").read_text())["totals"]
-    assert totals["not run"] == 17
+    assert totals["not run"] == 18
     assert totals["holds"] == 1
     assert (out / "hoffmann-2022-chinchilla" / "figure.pdf").is_file()
     capsys.readouterr()
