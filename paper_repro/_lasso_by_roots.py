@@ -43,7 +43,12 @@ def largest_root_fdp(tpp: ArrayLike, delta: float, epsilon: float) -> Vector:
         if not below.size:
             found[i] = np.nan
             continue
-        root = brentq(equation, scan[below[0]], scan[below[0] - 1], (u, delta, epsilon), xtol=1e-14)
+        root = brentq(
+            lambda a, u=u: float(equation(a, u, delta, epsilon)),
+            scan[below[0]],
+            scan[below[0] - 1],
+            xtol=1e-14,
+        )
         false = 2.0 * (1.0 - epsilon) * float(ndtr(-root))
         # lambda = alpha tau (1 - df/delta) is negative where more than n variables are selected
         found[i] = false / (false + epsilon * u) if false + epsilon * u <= delta * (1 + 1e-9) else np.nan

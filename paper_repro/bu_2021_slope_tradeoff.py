@@ -200,7 +200,8 @@ def check(data: Data) -> list[Check]:
     sheet.judge("C058", np.max(slope_fdp_upper(small, 0.3, 0.2) - slope_fdp_lower(small, 0.3, 0.2)))
     drawn = data["curves"].query("kind == 'slope_lower' and delta == 0.3 and epsilon == 0.2")
     places = [int(np.argmin(np.abs(drawn.tpp - u))) for u in (0.5, 0.7, 0.9)]
-    sheet.judge("C059", [*slope_fdp_lower([0.5, 0.7, 0.9], 0.3, 0.2), *drawn.fdp.iloc[places]])
+    both = (slope_fdp_lower([0.5, 0.7, 0.9], 0.3, 0.2), drawn.fdp.iloc[places])
+    sheet.judge("C059", np.concatenate(both))
     error, share = data["lower"]
     sheet.judge(
         "C060", error if share < 1 else np.inf, note=f"in four settings; largest df/delta {share:.3f}"

@@ -207,7 +207,8 @@ def _check_curve(sheet: Sheet, data: Data) -> None:
         derived,
     )
     sheet.judge("C087", derived)
-    sheet.judge("C088", [*slope_fdp_upper(tpp, 0.3, 0.2), *lasso_fdp(tpp[:2], 0.3, 0.2)])
+    both = (slope_fdp_upper(tpp, 0.3, 0.2), lasso_fdp(tpp[:2], 0.3, 0.2))
+    sheet.judge("C088", np.concatenate(both))
     found = crossings(0.3, 0.2)
     below = np.linspace(0.05, 0.999, 20) * found.general
     apart = np.asarray(two_level_fdp(below, 0.3, 0.2)) - np.asarray(slope_fdp_lower(below, 0.3, 0.2))
