@@ -63,11 +63,11 @@ test-slow: .venv/.all
 # old packages beside new ones warn of each other: warnings are no errors there; pictures are not compared, fonts differ
 test-lowest: .venv-lowest/.all
 	.venv-lowest/bin/convexlaw demo --out .venv-lowest/demo
-	$(ONE) NUMBA_CACHE_DIR=.venv-lowest/numba .venv-lowest/bin/python -m pytest -n $(JOBS) -m "not slow" \
+	$(ONE) NUMBA_CACHE_DIR=$(CURDIR)/.venv-lowest/numba .venv-lowest/bin/python -m pytest -n $(JOBS) -m "not slow" \
 	  -o filterwarnings=default -o addopts=--import-mode=importlib $(NO_TORCH) tests
 
 test-newest: .venv-newest/.all
-	$(ONE) NUMBA_CACHE_DIR=.venv-newest/numba .venv-newest/bin/python -m pytest -n $(JOBS) -m "not slow" tests
+	$(ONE) NUMBA_CACHE_DIR=$(CURDIR)/.venv-newest/numba .venv-newest/bin/python -m pytest -n $(JOBS) -m "not slow" tests
 
 lint: .venv/.all
 	$(BIN)/ruff check .
