@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from convexlaw._progress import progress_bar
 from convexlaw._result import Result
-from convexlaw.errors import ConvexlawError
-from convexlaw.solvers._fit_data import RunData, as_runs, pick
 from convexlaw.solvers._fit_metrics import curve_metrics
-from convexlaw.solvers._fit_range import are_names, check_batch, warn_beyond
+from convexlaw.solvers._fit_range import check_batch, warn_beyond
+from convexlaw.solvers._fit_scores import predictions, warn_scored
 from convexlaw.solvers._fit_state import FitState
 from convexlaw.theory._law_inputs import floats, number
 from convexlaw.theory.laws import CurveLaw, curve_law
@@ -198,12 +197,18 @@ class CurveFit(Result):
             final_error (prediction - loss at the last row), last_value_mae: the mean absolute error of the
             constant "last loss of the fitted run with the most steps" (mean over runs of that length). Rows
             before the end of the LR warmup are not scored.
+
+        Warns
+        -----
+        ExtrapolationWarning
+            Scored losses lie beyond 4 times the steps, the sum of rates or the peaks of the fitted runs.
         """
         import pandas as pd
 
         rows = []
-        for name, steps, loss, predicted, trained in self._predictions(runs):
-            del steps
+        found = predictions(self, runs)
+        warn_scored(self._state.ranges, found)
+        for (name, _, loss, predicted, trained), _ in found:
             metrics = curve_metrics(loss, predicted)
             last = float(np.mean(np.abs(loss - self._state.last_value))) if loss.size else float("nan")
             rows.append(
@@ -214,50 +219,7 @@ class CurveFit(Result):
     def _predictions(
         self, runs: Any = None, *, every: bool = False
     ) -> list[tuple[str, Any, Array, Array, bool]]:
-        """Run, steps, losses, predictions, trained; of the named runs, or of other logs."""
-        state = self._state
-        named = runs is None or are_names(runs, self.runs)
-        if named and state.data is None:
-            held = [n for n in self.runs if n not in self.train] or list(self.runs)
-            wanted = pick(self.runs, runs) if runs is not None else held
-            saved = state.observed
-            return [
-                (n, saved[n]["step"], saved[n]["loss"], saved[n]["predicted"], n in self.train)
-                for n in wanted
-                if n in saved
-            ]
-        data: Sequence[RunData]
-        if named:
-            if runs is None:
-                wanted = [n for n in self.runs if n not in self.train] or list(self.runs)
-            else:
-                wanted = list(pick(self.runs, runs))
-            data = [run for run in state.data or () if run.name in wanted]
-        else:
-            data, _ = as_runs(runs)
-        out = []
-        for run in data:
-            steps, loss = run.rows(self.split, state.skip)
-            trained = named and run.name in self.train
-            if trained and self.protocol == "paper" and not every:
-                second = steps >= run.lr.size / 2
-                steps, loss = steps[second], loss[second]
-            predicted = self._at(run, steps) if steps.size else np.empty(0)
-            out.append((run.name, steps, loss, predicted, trained))
-        return out
-
-    def _at(self, run: RunData, steps: NDArray[np.int64]) -> Array:
-        state = self._state
-        decay, std = state.constants.of(run)
-        if state.batch and run.batch is None:
-            raise ConvexlawError(f"run {run.name!r} has no batch size, and this fit has a batch term")
-        return self.model.predict(
-            run.lr,
-            steps,
-            run.batch if state.batch else None,
-            weight_decay=(state.weight_decay if decay is None else decay) or 0.0,
-            init_std=std,
-        )
+        return [row for row, _ in predictions(self, runs, every=every)]
 
     def residuals(self) -> pd.DataFrame:
         """Return run, step, trained, loss, predicted, residual (log loss - log prediction) of every run."""
@@ -403,6 +365,11 @@ class CurveFit(Result):
         Transfer
             Best peak at each horizon with its interval, the exponent beside the theory's -1/2, and which law
             to trust.
+
+        Warns
+        -----
+        ExtrapolationWarning
+            A horizon, or the best peak there, lies beyond 4 times the fitted range.
         """
         from convexlaw.solvers._fit_transfer import transfer
 

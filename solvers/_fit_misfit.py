@@ -27,7 +27,7 @@ def middles(values: Array) -> tuple[Array, int]:
 
 def row_noise(residual: Array) -> float:
     """Scatter from row to row, in which no trend is (median absolute difference, normal scale)."""
-    return float(np.median(np.abs(np.diff(residual)))) / (0.6745 * np.sqrt(2.0))
+    return float(np.median(np.abs(np.diff(residual))) / (0.6745 * np.sqrt(2.0)))
 
 
 def explained(log_loss: Array, residual: Array) -> float:

@@ -104,10 +104,18 @@ def optimum(
     flops = number("flops", flops)
     N, D = model.optimal(flops)
     known = 6.0 * fit._state.N * fit._state.D
-    if flops > EXTRAPOLATION * known.max() or flops < known.min() / EXTRAPOLATION:
+    said = [
+        f"{what} {value:.3g}{unit} against {seen.min():.3g} to {seen.max():.3g} fitted"
+        for what, value, unit, seen in (
+            ("budget", flops, " FLOPs", known),
+            ("best N", float(N), "", fit._state.N),
+            ("best D", float(D), "", fit._state.D),
+        )
+        if value > EXTRAPOLATION * seen.max() or value < seen.min() / EXTRAPOLATION
+    ]
+    if said:
         warnings.warn(
-            f"a budget of {flops:.3g} FLOPs lies beyond 4 times the fitted {known.min():.3g} to "
-            f"{known.max():.3g}: "
+            f"this optimum lies beyond 4 times the fitted range ({'; '.join(said)}): "
             "no interval covers the failure of a law there",
             ExtrapolationWarning,
             stacklevel=3,

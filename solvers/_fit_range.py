@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,21 +12,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from convexlaw.errors import ConvexlawError, ExtrapolationWarning
 from convexlaw.solvers._fit_data import pick
-from convexlaw.solvers._fit_state import FitState
+from convexlaw.solvers._fit_state import FitState, Ranges
 from convexlaw.theory._law_inputs import per_step, steps_asked
 
 Array = NDArray[np.float64]
 
 EXTRAPOLATION = 4.0  # predictions beyond this many times the fitted range are warned about
+SHOWN = 3  # of several predictions beyond it, those named
 
 
-def warn_beyond(state: FitState, rates: Array, at: ArrayLike | None) -> None:
-    """Warn about a prediction beyond 4 times the steps, the sum of rates or the peaks of the fitted runs."""
-    if rates.ndim != 1 or not rates.size:
-        return  # the law says what is wrong
-    asked = steps_asked(at, rates.size)
-    last = rates.size if not asked.size else int(asked.max()) + 1
-    ranges = state.ranges
+def beyond(ranges: Ranges, rates: Array, last: int) -> list[str]:
+    """Say in what the first ``last`` steps of a schedule leave 4 times the range of the fitted runs."""
     used = rates[:last]
     peak, total = float(used.max()), float(used.sum())
     said = []
@@ -39,10 +35,32 @@ def warn_beyond(state: FitState, rates: Array, at: ArrayLike | None) -> None:
             f"a peak learning rate of {peak:.4g} against {ranges.peaks[0]:.4g} to "
             f"{ranges.peaks[1]:.4g} fitted"
         )
+    return said
+
+
+def warn_beyond(state: FitState, rates: Array, at: ArrayLike | None) -> None:
+    """Warn about a prediction beyond 4 times the steps, the sum of rates or the peaks of the fitted runs."""
+    if rates.ndim != 1 or not rates.size:
+        return  # the law says what is wrong
+    asked = steps_asked(at, rates.size)
+    last = rates.size if not asked.size else int(asked.max()) + 1
+    said = beyond(state.ranges, rates, last)
     if said:
         warnings.warn(
             f"this prediction lies beyond 4 times the fitted range ({'; '.join(said)}): "
             "no interval covers the failure of a law there; fit a run nearer to it",
+            ExtrapolationWarning,
+            stacklevel=4,
+        )
+
+
+def warn_all(what: str, found: Iterable[tuple[str, list[str]]], advice: str) -> None:
+    """Warn once about several predictions, of which those beyond the range are named."""
+    named = [f"{name}: {', '.join(said)}" for name, said in found if said]
+    if named:
+        more = f"; {len(named) - SHOWN} more" if len(named) > SHOWN else ""
+        warnings.warn(
+            f"{what} lie beyond 4 times the fitted range ({'; '.join(named[:SHOWN])}{more}): {advice}",
             ExtrapolationWarning,
             stacklevel=4,
         )

@@ -13,6 +13,7 @@ from convexlaw._progress import progress_bar
 from convexlaw._result import Result
 from convexlaw.errors import ConvexlawError
 from convexlaw.solvers._fit_intervals import check_level, tails
+from convexlaw.solvers._fit_range import beyond, warn_all
 from convexlaw.theory.laws import RunPath, curve_law
 
 if TYPE_CHECKING:
@@ -133,6 +134,7 @@ def transfer(
     best = np.empty((len(horizons), 2))
     drawn = np.empty((len(horizons), len(draws)))
     edge = []
+    far = []
     for h, horizon in enumerate(horizons):
         text = ",".join([f"steps={horizon}", "peak=1", *options])
         unit = np.asarray(parse(f"{kind}:{text}"), dtype=np.float64)
@@ -155,6 +157,11 @@ def transfer(
                 advance(1)
         if best[h, 0] <= np.log(grid[0]) or best[h, 0] >= np.log(grid[-1]):
             edge.append(horizon)
+        chosen = np.exp(best[h, 0]) * unit
+        far.append((f"at {horizon} steps", beyond(state.ranges, chosen[:-1], horizon)))
+    warn_all(
+        "best peaks", far, "no interval covers the failure of a law there; fit runs nearer to these horizons"
+    )
     log_t = np.log(horizons)
     slope = float(np.polyfit(log_t, best[:, 0], 1)[0])
     slopes = np.polyfit(log_t, drawn, 1)[0]

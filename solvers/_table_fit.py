@@ -153,7 +153,13 @@ class TableFit(Result):
             )
 
     def score(self, frame: pd.DataFrame | None = None) -> pd.DataFrame:
-        """Errors on the fitted rows, or on another table: points, r2, mae, rmse, prede, worste in one row."""
+        """Errors on the fitted rows, or on another table: points, r2, mae, rmse, prede, worste in one row.
+
+        Warns
+        -----
+        ExtrapolationWarning
+            As predict.
+        """
         import pandas as pd
 
         from convexlaw.solvers.fit_table import table_columns
@@ -162,6 +168,7 @@ class TableFit(Result):
             N, D, loss = self._state.N, self._state.D, self._state.loss
         else:
             N, D, loss = table_columns(frame)
+            self._warn_beyond(N, D)
         metrics = curve_metrics(loss, self.model.loss(N, D))
         metrics.pop("final_error")
         return pd.DataFrame([{"points": loss.size, **metrics}])
@@ -321,7 +328,8 @@ class TableFit(Result):
         Warns
         -----
         ExtrapolationWarning
-            The budget is beyond 4 times the largest, or below a quarter of the smallest one fitted.
+            The budget, the best N or the best D is beyond 4 times the largest, or below a quarter of the
+            smallest one fitted.
         """
         return optimum(self, flops, level, resamples, seed, jobs, progress)
 

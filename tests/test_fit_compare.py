@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from convexlaw import ConvexlawError, fit_curves, read_runs
+from convexlaw import ConvexlawError, ExtrapolationWarning, fit_curves, read_runs
 from convexlaw.solvers._fit_compare import make_folds
 from convexlaw.solvers.fit_curves import measured_transfer
 from convexlaw.theory.laws import CD3, RC4, CVX4q
@@ -124,7 +124,8 @@ def test_transfer_of_the_literal_bound_is_its_closed_form():
     """For cd3 and a linear decay the best peak is D/(G sqrt T) = sqrt(a/b)/sqrt(T)."""
     fit = fit_curves(table_of(CD3(2.0, 0.05, 10.0), noise=1e-5), "cd3")
     fit.interval(resamples=20)
-    found = fit.transfer("linear", [1000, 4000, 16000])
+    with pytest.warns(ExtrapolationWarning, match="at 4000 steps: 4000 steps against at most 696 fitted"):
+        found = fit.transfer("linear", [1000, 4000, 16000])
     assert found.peak == pytest.approx(np.sqrt(0.05 / 10.0 / found.steps), rel=2e-2)
     assert found.exponent == pytest.approx(-0.5, abs=5e-3)
     assert found.theory == -0.5
@@ -137,9 +138,11 @@ def test_transfer_of_the_literal_bound_is_its_closed_form():
 def test_transfer_says_which_law_to_trust():
     fit = fit_curves(table_of(RC4(2.0, 0.5, 60.0, 0.5), weight_decay=0.1, texts=TEXTS[:3]), weight_decay=0.1)
     fit.interval(resamples=20)
-    said = " ".join(fit.transfer("wsd:decay=0.2", [400, 800]).sentences)
+    with pytest.warns(ExtrapolationWarning, match="at 800 steps: a sum of learning rates of"):
+        said = " ".join(fit.transfer("wsd:decay=0.2", [400, 800]).sentences)
     assert "use cvx4q fitted at one peak" in said
-    edge = fit.transfer("wsd:decay=0.2", [400, 800], peaks=(1e-7, 2e-7))
+    with pytest.warns(ExtrapolationWarning, match=r"best peaks lie beyond .* a peak learning rate of 2e-07"):
+        edge = fit.transfer("wsd:decay=0.2", [400, 800], peaks=(1e-7, 2e-7))
     assert any("lies outside" in s for s in edge.sentences)
     two = [*TEXTS[:2], "wsd:steps=400,peak=3e-3,warmup=20,decay=0.3"]
     mixed = fit_curves(table_of(CVX4q(2.0, 0.5, 20.0, 0.45), texts=two), "cvx4q")

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy.optimize import lsq_linear
 
-from convexlaw import ConvexlawError, ExtrapolationWarning, fit_curves, read_runs
+from convexlaw import ConvexlawError, ExtrapolationWarning, fit_curves, load_fit, read_runs
 from convexlaw.theory.laws import CD3, RC4, CVX4q, warmup_end
 from convexlaw.theory.schedules import parse
 
@@ -205,6 +205,26 @@ def test_far_predictions_are_warned_about(fit, text, words):
         warnings.simplefilter("error")
         fit.predict("cosine:steps=1900,peak=1e-3,warmup=20")  # within 4 times
         fit.predict("constant:steps=9000,peak=1e-3,warmup=20", at=[100, 1500])  # only the steps asked count
+
+
+def test_scores_of_far_runs_are_warned_about(fit, tmp_path):
+    far = pd.concat([log_of(f"cosine:steps={n},peak=1e-3,warmup=20", f"s{n}") for n in (1900, 2500)])
+    path = tmp_path / "fit.json"
+    fit_curves(pd.concat([log_of(TEXTS["wsd"], "a"), far]), "cvx4q", train=["a"], alpha_prior=False).to_json(
+        path
+    )
+    for call in (lambda: fit.score(far), lambda: load_fit(path).score("s*")):
+        words = "scored losses lie beyond 4 times the fitted range (run 's2500': 2496 steps against"
+        with pytest.warns(ExtrapolationWarning, match=re.escape(words)) as caught:
+            call()
+        assert len(caught) == 1
+        assert "s1900" not in str(caught[0].message)
+        assert caught[0].filename == __file__
+    with pytest.warns(ExtrapolationWarning, match="peak learning rate of 0.005") as caught:
+        fit.score(pd.concat([log_of(TEXTS["wsd"].replace("1e-3", "5e-3"), f"p{i}") for i in range(5)]))
+    assert "; 2 more)" in str(caught[0].message)
+    early = log_of("constant:steps=9000,peak=1e-3,warmup=20", "s").iloc[:300]
+    fit.score(early)  # only the scored steps count
 
 
 def test_batch_sizes_are_told_apart_only_where_they_differ():

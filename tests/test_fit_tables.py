@@ -85,6 +85,13 @@ def test_far_questions_are_warned_about():
     with pytest.warns(ExtrapolationWarning, match="N 1e\\+12"):
         fit.predict(1e12, 1e10)
     fit.predict([1e8, 3e10], [1e9, 3e11])
+    far = grid_table().assign(D=lambda t: 1e3 * t["D"])
+    with pytest.warns(ExtrapolationWarning, match=r"D 1e\+12 to 1e\+14 against 1e\+09 to 1e\+11") as caught:
+        fit.score(far)
+    assert caught[0].filename == __file__
+    narrow = fit_table(grid_table().query("N < 1e9"))
+    with pytest.warns(ExtrapolationWarning, match=r"optimum lies beyond .*\(best N "):
+        narrow.optimal(1.4e21, resamples=20)
 
 
 def test_columns_have_other_names():

@@ -16,7 +16,7 @@ def demo(
 
     import convexlaw
     from convexlaw.cli import _tables
-    from convexlaw.report.curves import curve_report, verdict
+    from convexlaw.report.curves import curve_report, scored, verdict
     from convexlaw.simulations import DEMO_TRAIN, demo_logs
     from convexlaw.solvers._fit_data import with_stated_schedules
 
@@ -34,7 +34,7 @@ def demo(
         sources=logs,
         title="One law, fitted on some runs, predicts the others",
     )
-    scores = fit.score(list(fit.runs))
+    scores, _ = scored(fit)  # its warnings are on the page
     _tables.show_table(
         scores[~scores["trained"]][["run", "points", "mae", "r2", "final_error", "last_value_mae"]]
     )

@@ -24,7 +24,15 @@ if TYPE_CHECKING:
     from convexlaw.runs.table import RunTable
     from convexlaw.solvers.fit_curves import CurveFit
 
-__all__ = ["curve_report", "default_schedules", "forecast", "forecast_table", "usual_batch", "verdict"]
+__all__ = [
+    "curve_report",
+    "default_schedules",
+    "forecast",
+    "forecast_table",
+    "scored",
+    "usual_batch",
+    "verdict",
+]
 
 Array = NDArray[np.float64]
 
@@ -126,6 +134,14 @@ def forecast(
         low, high = fit.band(longer, level, at=at, batch_size=batch_size)
     said = [str(w.message) for w in caught if issubclass(w.category, ExtrapolationWarning)]
     return Forecast(name, lr, at, loss, np.asarray(low), np.asarray(high)), list(dict.fromkeys(said))
+
+
+def scored(fit: CurveFit) -> tuple[pd.DataFrame, list[str]]:
+    """Errors on all runs of a fit, and what it warns about: runs far beyond the fitted ones."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        scores = fit.score(list(fit.runs))
+    return scores, [str(w.message) for w in caught]
 
 
 def forecast_table(forecasts: Iterable[Forecast]) -> pd.DataFrame:
@@ -237,7 +253,7 @@ def curve_report(
     asked = dict(default_schedules(runs, fit.train) if schedules is None else schedules)
     arrays = {name: parse(text) for name, text in asked.items()}
     held = [name for name in fit.runs if name not in fit.train]
-    scores = fit.score(list(fit.runs))
+    scores, far = scored(fit)
     batch = usual_batch(fit, runs)
     told = [forecast(fit, name, lr, batch_size=batch, level=level) for name, lr in arrays.items()]
     forecasts = [f for f, _ in told]
@@ -251,6 +267,9 @@ def curve_report(
     page.add("verdict", verdict(fit, scores))
     if not fit.converged:
         page.add("warning", "The fit did not converge: read no number below as final.")
+
+    for line in far:
+        page.add("warning", line)
 
     page.add("heading", "Held-out runs" if held else "Fitted runs")
     shown = scores if not held else scores[~scores["trained"]]
