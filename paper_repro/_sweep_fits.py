@@ -182,12 +182,17 @@ def base_rates(history: pd.DataFrame, runs: pd.DataFrame, quick: bool) -> pd.Dat
 def _picked(fit: CurveFit, run: Any) -> float:
     import pandas as pd
 
-    grid = np.geomspace(1e-4, 1.6e-2, 25)
-    ends = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ExtrapolationWarning)
+    run = run.copy()
+
+    def best(grid: NDArray[np.float64]) -> float:
+        ends = []
         for peak in grid:
-            run = run.copy()
             run["peak"] = peak
             ends.append(float(fit.predict(schedule(run), at=[int(run.steps)])[0]))
-    return best_peak(pd.DataFrame({"peak": grid, "loss": ends}))
+        return best_peak(pd.DataFrame({"peak": grid, "loss": ends}))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExtrapolationWarning)
+        # octaves first, then a quarter of one on both sides
+        rough = best(np.geomspace(1e-4, 1.28e-2, 8))
+        return best(rough * 2.0 ** np.linspace(-0.5, 0.5, 5))

@@ -134,9 +134,15 @@ def draw(data: Data) -> Figure:
         left.semilogx(part.steps, part.scaled, label=name, **SCHEDULES[family] | floor)
     left.set_xlabel("steps T")
     left.set_ylabel("bound × √T / (D G), peak D/(G √T)")
-    left.set_ylim(1.8, 8.5)
+    # most lie near 2: an axis logarithmic in the distance from a value just below
+    left.set_yscale(
+        "function", functions=(lambda y: np.log(np.maximum(y - 1.97, 1e-3)), lambda v: 1.97 + np.exp(v))
+    )
+    left.set_yticks([2, 2.05, 2.1, 2.2, 2.5, 3, 4, 6, 8], minor=False)
+    left.set_yticklabels(["2", "2.05", "2.1", "2.2", "2.5", "3", "4", "6", "8"])
+    left.set_ylim(1.993, 60)
     left.set_title("the exam: flat or growing")
-    left.legend(fontsize="small")
+    left.legend(fontsize="small", ncols=2, loc="upper left")
     if "sizes" in data.tables:
         _draw_sizes(middle, right, data)
     return figure
