@@ -11,6 +11,7 @@ import numpy as np
 from convexlaw.errors import ConvergenceWarning
 from convexlaw.paper_repro._multi_power_data import NAMES, PUBLISHED, TRAIN, schedule
 from convexlaw.paper_repro._multi_power_trials import metrics
+from convexlaw.paper_repro._scores import far_score
 from convexlaw.runs.table import RunTable, read_runs
 from convexlaw.solvers.fit import Problem, solve
 from convexlaw.solvers.fit_curves import CurveFit, fit_curves
@@ -86,7 +87,7 @@ def cell(table: RunTable, size: int, train: Sequence[str]) -> dict[str, Any]:
     found: dict[str, Any] = {"size": size, "train": " ".join(train)}
     for law, prior in (("rc4", True), ("rc4", False), ("cvx4q", False), ("cvx4q", True), ("tissue", False)):
         name = law if prior == (law == "rc4") else f"{law}, {'' if prior else 'no '}prior"
-        found[name] = float(_fit(table, law, train, prior).score()["mae"].mean())
+        found[name] = float(far_score(_fit(table, law, train, prior))["mae"].mean())
     power = follow(table, size, train)
     held = {run: table.curve(run)[0] for run in NAMES if run not in train}
     guesses = {run: power.predict(schedule(run), at=at) for run, at in held.items()}
@@ -103,5 +104,5 @@ def second_half(part: pd.DataFrame, size: int, run: str, law: str) -> dict[str, 
     else:
         fit = _fit(read_runs(rows[first], schedule=schedule), law, [run])
         with np.errstate(over="ignore"):  # a parameter that the first half does not bound may be anything
-            score = fit.score(read_runs(rows[~first], schedule=schedule))
+            score = far_score(fit, read_runs(rows[~first], schedule=schedule))
     return {"size": size, "schedule": run, "law": law, "r2": float(score["r2"].iloc[0])}

@@ -11,6 +11,7 @@ import numpy as np
 
 from convexlaw.errors import ConvergenceWarning, ExtrapolationWarning
 from convexlaw.paper_repro._multi_power_data import PUBLISHED
+from convexlaw.paper_repro._scores import far_score
 from convexlaw.paper_repro._sweep_data import best_peak, schedule
 from convexlaw.runs.table import RunTable, read_runs
 from convexlaw.solvers.fit import Problem, solve
@@ -73,7 +74,7 @@ def final_losses(
             continue
         fit = _fit(table, law, train=list(runs.run_id[mask]))
         # one row a run: the error of its final loss
-        error = fit.score().set_index("run").final_error.reindex(runs.run_id[~mask]).to_numpy()
+        error = far_score(fit).set_index("run").final_error.reindex(runs.run_id[~mask]).to_numpy()
         rows.append((law, name, *_summary(error, runs.loss[~mask].to_numpy())))
         params[law, name] = dict(fit.params)
     return params, pd.DataFrame(rows, columns=["law", "held_out", "mae", "r2"])
@@ -139,7 +140,7 @@ def stand_in(folder: Path) -> dict[str, float]:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 fit = fit_curves(table, law, train=[stable, short], alpha_prior=False, split="val")
-            found.append(float(fit.score()["mae"].mean()))
+            found.append(float(far_score(fit)["mae"].mean()))
     return {law: float(np.mean(found)) for law, found in errors.items()}
 
 
@@ -155,7 +156,7 @@ def unseen_peaks(history: pd.DataFrame, runs: pd.DataFrame, quick: bool) -> pd.D
     for low, high in pairs[:3] if quick else pairs:
         train = list(runs.run_id[runs.peak.isin([low, high])])
         fits = {law: _fit(table, law, train=train, split="val") for law in ("rc4", "cvx4q")}
-        rows.append((low, high, *(float(fit.score()["mae"].mean()) for fit in fits.values())))
+        rows.append((low, high, *(float(far_score(fit)["mae"].mean()) for fit in fits.values())))
     return pd.DataFrame(rows, columns=["low", "high", "rc4", "cvx4q"])
 
 

@@ -85,6 +85,7 @@ def test_final_losses(finals, law, prior, horizons, peaks, shapes):
         assert 1e3 * np.abs(rest.predicted - rest.loss).mean() == pytest.approx(want, rel=0.1)
 
 
+@pytest.mark.filterwarnings("ignore::convexlaw.ExtrapolationWarning")  # far runs are the question
 def test_unseen_peaks(sweep):
     """Two of four peaks fitted, the others predicted, six splits: near the reference, far below cvx4q."""
     runs, history = sweep
@@ -153,6 +154,7 @@ def public_schedule(name):
     return lr
 
 
+@pytest.mark.filterwarnings("ignore::convexlaw.ExtrapolationWarning")  # far runs are the question
 @pytest.mark.parametrize(
     ("law", "prior", "want"),
     [
