@@ -99,7 +99,7 @@ def misfit_sentences(
 def weak_sentences(law: str, log_loss: Array, residual: Array, what: str) -> list[str]:
     """Sentence on single losses, each with noise of its own, that the law hardly tells apart."""
     share = explained(log_loss, residual)
-    if log_loss.size < FEW_ROWS or share >= EXPLAINED or np.sqrt(np.mean(residual**2)) < SMALL:
+    if log_loss.size < FEW_ROWS or share >= EXPLAINED:
         return []
     return [
         f"{law} explains {100 * max(share, 0.0):.0f} % of the differences between the {log_loss.size} losses "

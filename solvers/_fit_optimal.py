@@ -95,6 +95,23 @@ def _resampled(
         yield cls(**dict(zip(fit.params, map(float, draw), strict=True)))
 
 
+def no_optimum(fit: TableFit) -> str:
+    """Say why a fit has no compute-optimal size; empty where it has one."""
+    state = fit._state
+    for q in table_law(fit.law).nonlinear:
+        value = state.solution.params[q.name]
+        if q.name not in state.fixed and q.at_end(value):
+            return (
+                f"{q.name} ended at {value:g}, the end of its range: the exponent of N_opt would be that "
+                "range's, not the rows'; hold it with fixed=, or add rows that reach further"
+            )
+    try:
+        fit.model.optimal(6e20)
+    except ConvexlawError as error:
+        return str(error)
+    return ""
+
+
 def optimum(
     fit: TableFit, flops: float, level: float, resamples: int, seed: int, jobs: int, progress: bool | None
 ) -> Optimal:
@@ -103,8 +120,10 @@ def optimum(
     model = fit.model
     flops = number("flops", flops)
     N, D = model.optimal(flops)
+    if said := no_optimum(fit):
+        raise ConvexlawError(f"no compute-optimal size: {said}")
     known = 6.0 * fit._state.N * fit._state.D
-    said = [
+    far = [
         f"{what} {value:.3g}{unit} against {seen.min():.3g} to {seen.max():.3g} fitted"
         for what, value, unit, seen in (
             ("budget", flops, " FLOPs", known),
@@ -113,9 +132,9 @@ def optimum(
         )
         if value > EXTRAPOLATION * seen.max() or value < seen.min() / EXTRAPOLATION
     ]
-    if said:
+    if far:
         warnings.warn(
-            f"this optimum lies beyond 4 times the fitted range ({'; '.join(said)}): "
+            f"this optimum lies beyond 4 times the fitted range ({'; '.join(far)}): "
             "no interval covers the failure of a law there",
             ExtrapolationWarning,
             stacklevel=3,

@@ -15,7 +15,7 @@ from convexlaw._result import Result
 from convexlaw.errors import ConvexlawError, ExtrapolationWarning
 from convexlaw.solvers import _fit_intervals as intervals
 from convexlaw.solvers._fit_metrics import curve_metrics
-from convexlaw.solvers._fit_optimal import Optimal, band, optimum
+from convexlaw.solvers._fit_optimal import Optimal, band, no_optimum, optimum
 from convexlaw.solvers._fit_profile import profile, spread
 from convexlaw.solvers._fit_range import EXTRAPOLATION
 from convexlaw.solvers.fit import Problem, Solution, solve
@@ -99,7 +99,8 @@ class TableFit(Result):
             else "NOT CONVERGED"
         )
         lines.append(f"  objective {self.objective:.6g} ({certificate})")
-        lines.append(f"  N_opt ~ flops^{self.model.exponent:.4g}; {len(self.notes)} notes")
+        exponent = "is not told by these rows" if no_optimum(self) else f"~ flops^{self.model.exponent:.4g}"
+        lines.append(f"  N_opt {exponent}; {len(self.notes)} notes")
         return "\n".join(lines)
 
     def to_frame(self) -> pd.DataFrame:
@@ -323,7 +324,8 @@ class TableFit(Result):
         Raises
         ------
         ConvexlawError
-            A budget that is not positive, or a fit without an optimum (one of its terms is 0).
+            A budget that is not positive, or a fit without an optimum: one of its terms is 0, or an exponent
+            ended at the end of its range.
 
         Warns
         -----

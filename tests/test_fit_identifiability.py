@@ -380,3 +380,29 @@ def test_a_table_of_one_loss_has_no_optimum():
     assert "B ended at 0: no gain from tokens is seen" in said
     with pytest.raises(ConvexlawError, match="no compute-optimal size"):
         fit.optimal(1e20, resamples=20)
+
+
+@pytest.mark.parametrize("noise", [0.0, 3e-3])
+def test_kaplan_on_losses_that_do_not_differ_gives_no_exponent(noise):
+    """Both exponents end at the lower end of their range, and their ratio 1/2 would be the range's."""
+    N, D = grid(np.geomspace(1e8, 1e10, 6), np.geomspace(1e9, 1e11, 6))
+    loss = 2.0 * np.exp(noise * np.random.default_rng(0).normal(size=N.size))
+    fit = fit_table(pd.DataFrame({"N": N, "D": D, "loss": loss}), "kaplan")
+    assert "alphaN ended at 0.005, the end of its range" in " ".join(fit.identifiability.sentences)
+    assert "N_opt is not told by these rows" in str(fit)
+    with pytest.raises(
+        ConvexlawError, match=r"no compute-optimal size: alphaN ended at 0\.005, the end of its"
+    ):
+        fit.optimal(1e20, resamples=20)
+    held = fit_table(
+        pd.DataFrame({"N": N, "D": D, "loss": loss}), "kaplan", fixed={"alphaN": 0.08, "alphaD": 0.1}
+    )
+    assert "N_opt ~ flops^0.5556" in str(held)
+    assert held.optimal(1e20, resamples=20).exponent == pytest.approx(0.1 / 0.18)
+
+
+def test_a_table_of_noise_is_called_so():
+    N, D = grid(np.geomspace(1e8, 1e10, 6), np.geomspace(1e9, 1e11, 6))
+    loss = 2.0 * np.exp(3e-3 * np.random.default_rng(0).normal(size=N.size))
+    fit = fit_table(pd.DataFrame({"N": N, "D": D, "loss": loss}))
+    assert "of the differences between the 36 losses of the table" in " ".join(fit.identifiability.sentences)
