@@ -17,6 +17,7 @@ _DATA = "lr_scheduling"
 _SHAPES = "closed forms: mean s, I, best peak sqrt(T) G/D, bound sqrt(T)/(DG), batch gain"
 _FINALS = "152 final losses, MAE in nats: horizons, peaks, shapes held out"
 
+# 1 - R² is a square: twice the relative tolerance of the mean absolute errors
 # fmt: off
 CLAIMS = (
     Claim("C116", "The three-term bound equals one sum over the tails of the schedule",
@@ -122,13 +123,13 @@ CLAIMS = (
           why="rms of RC4 over that of CVX4q, both fitted at .001"),
     Claim("C432", "Tissue: .0646/.0647/.0419", _FINALS, "equal", (0.0646, 0.0647, 0.0419), 0.1,
           relative=True, source="measured", needs=_DATA),
-    Claim("C433", "CVX6: 1 - R² .081/.024/.015", _FINALS, "equal", (0.081, 0.024, 0.015), 0.1,
+    Claim("C433", "CVX6: 1 - R² .081/.024/.015", _FINALS, "equal", (0.081, 0.024, 0.015), 0.2,
           relative=True, source="measured", needs=_DATA),
-    Claim("C434", "CVX4q: 1 - R² .435/.846/.303", _FINALS, "equal", (0.435, 0.846, 0.303), 0.1,
+    Claim("C434", "CVX4q: 1 - R² .435/.846/.303", _FINALS, "equal", (0.435, 0.846, 0.303), 0.2,
           relative=True, source="measured", needs=_DATA),
-    Claim("C435", "Tissue: 1 - R² 1.16/.855/.618", _FINALS, "equal", (1.16, 0.855, 0.618), 0.1,
+    Claim("C435", "Tissue: 1 - R² 1.16/.855/.618", _FINALS, "equal", (1.16, 0.855, 0.618), 0.2,
           relative=True, source="measured", needs=_DATA),
-    Claim("C436", "CD3: 1 - R² .903/7/.481", _FINALS, "equal", (0.903, 7.0, 0.481), 0.1,
+    Claim("C436", "CD3: 1 - R² .903/7/.481", _FINALS, "equal", (0.903, 7.0, 0.481), 0.2,
           relative=True, source="measured", needs=_DATA),
     Claim("C437", "Multi-Power: .0262/.0343/.0483, R² .679/.782/-3.1; the fit is ill-posed", _FINALS, "equal",
           (0.0262, 0.0343, 0.0483, 0.679, 0.782, -3.1), 0.1, relative=True, source="measured",

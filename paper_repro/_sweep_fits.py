@@ -80,6 +80,13 @@ def final_losses(
     return params, pd.DataFrame(rows, columns=["law", "held_out", "mae", "r2"])
 
 
+def _score(fit: CurveFit) -> pd.DataFrame:
+    """Scores of the runs held out, also where they lie far from those fitted: that is the question here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExtrapolationWarning)
+        return fit.score()
+
+
 def _summary(error: NDArray[np.float64], loss: NDArray[np.float64]) -> tuple[float, float]:
     """Mean absolute error, and R² over the runs."""
     spread = float(np.sum((loss - loss.mean()) ** 2))
