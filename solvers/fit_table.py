@@ -14,6 +14,7 @@ from convexlaw.errors import ConvergenceWarning, ConvexlawError
 from convexlaw.solvers._fit_optimal import Optimal
 from convexlaw.solvers._table_fit import TableFit, TableState, public_params
 from convexlaw.solvers.fit import Problem, Solution, held, solve
+from convexlaw.theory._law_inputs import number
 from convexlaw.theory.laws import table_law
 
 if TYPE_CHECKING:
@@ -187,20 +188,28 @@ def _without_dust(problem: Problem, solution: Solution) -> Solution:
     return replace(solution, params={**solution.params, **dust})
 
 
-def per_size(frame: pd.DataFrame, *, power: float = 0.5) -> pd.DataFrame:
+def per_size(frame: pd.DataFrame, *, power: float = 0.5, rtol: float = 1e-3) -> pd.DataFrame:
     """Regress the loss on ``D^-power`` for each model size by itself (ordinary least squares).
 
     Parameters
     ----------
     frame : DataFrame
-        As in fit_table. Sizes within 2 % (equal ``round(50 ln N)``) are one size.
+        As in fit_table.
     power : float, default 0.5
         The rate of convex optimisation.
+    rtol : float, default 1e-3
+        Neighbouring sizes that differ by at most this share are one size: counts that were rounded, or read
+        off a figure. 0 joins equal sizes only.
 
     Returns
     -------
     DataFrame
         One row a size with at least two different D: N (mean), points, Linf (nats), C, r2.
+
+    Raises
+    ------
+    ConvexlawError
+        As table_columns; no size with two different D; a share out of its range.
 
     References
     ----------
@@ -216,7 +225,11 @@ def per_size(frame: pd.DataFrame, *, power: float = 0.5) -> pd.DataFrame:
     import pandas as pd
 
     N, D, loss = table_columns(frame)
-    group = np.round(50 * np.log(N)).astype(np.int64)
+    if not 0 <= (rtol := number("rtol", rtol)) < 1:
+        raise ConvexlawError(f"rtol = {rtol:g}: it must be 0 or a share below 1, e.g. 0.001")
+    order = np.argsort(N, kind="stable")
+    group = np.empty(N.size, dtype=np.int64)
+    group[order] = np.cumsum(np.diff(N[order], prepend=N[order[0]]) > rtol * N[order])
     rows = []
     for key in np.unique(group):
         part = group == key

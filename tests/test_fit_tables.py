@@ -176,22 +176,37 @@ def test_public_points_give_the_reference_optimum(shared, golden):
 def test_public_points_size_by_size(shared, golden):
     values = [v for v in golden("loss_laws_and_batches")["values"] if v["kind"] == "per_size_inv_sqrt_fit"]
     assert len(values) >= 5
-    found = per_size(pd.read_csv(shared / "data" / "chinchilla" / "points.csv"))
+    points = pd.read_csv(shared / "data" / "chinchilla" / "points.csv")
+    found = per_size(points)
     for value in values:
         row = found.iloc[(found["N"] / 1e9 - value["inputs"]["N_B"]).abs().argmin()]
         for name in ("Linf", "C", "r2"):
             assert row[name] == pytest.approx(value["expected"][name], rel=1e-6)
     # Table 2 of arXiv 2602.07145, to its three decimals: size, runs, Linf, R2
     table = """0.074 5 2.825 .991|0.140 7 2.670 .991|0.279 8 2.498 .999|0.425 8 2.430 .998|0.632 8 2.367 .998
-    1.143 10 2.275 .998|1.611 9 2.228 .995|2.004 8 2.178 .999|2.280 7 2.128 1.000|2.979 10 2.016 .990
+    1.143 10 2.275 .998|1.429 9 2.253 .996|1.611 9 2.228 .995|2.004 8 2.178 .999|2.280 7 2.128 1.000|2.979 10 2.016 .990
     4.519 6 2.106 .978|6.792 8 2.023 .999|9.290 4 2.046 .988|12.56 3 2.053 1.000"""
     for line in table.replace("\n", "|").split("|"):
         size, runs, level, r2 = map(float, line.split())
         row = found.iloc[(found["N"] / 1e9 - size).abs().argmin()]
         assert row["points"] == runs
-        # 2.228 is printed for 1.611B; all others agree to the last digit
-        assert row["Linf"] == pytest.approx(level, abs=5.5e-4)
-        assert row["r2"] == pytest.approx(r2, abs=2.1e-3)
+        assert row["Linf"] == pytest.approx(level, abs=5e-4)
+        assert row["r2"] == pytest.approx(r2, abs=5e-4)
+    # joined as widely as 2 %, the sizes of 1.424B and 1.429B would be one
+    wide = per_size(points, rtol=0.02)
+    assert wide.iloc[(wide["N"] / 1e9 - 1.429).abs().argmin()]["points"] > 9
+
+
+def test_sizes_are_joined_by_their_neighbours():
+    N = np.repeat([1e8, 1.0005e8, 1.001e8, 1.01e8], 2)
+    D = np.tile([1e9, 4e9], 4)
+    frame = pd.DataFrame({"N": N, "D": D, "loss": 2 + 1e4 / np.sqrt(D)}).iloc[::-1]
+    assert list(per_size(frame)["points"]) == [6, 2]
+    assert list(per_size(frame, rtol=0)["points"]) == [2, 2, 2, 2]
+    assert list(per_size(frame, rtol=0.02)["points"]) == [8]
+    for rtol in (-1e-3, 1.0, np.nan):
+        with pytest.raises(ConvexlawError, match="rtol"):
+            per_size(frame, rtol=rtol)
 
 
 @pytest.mark.shared
