@@ -139,10 +139,43 @@ def test_rows_of_the_warmup_are_left_out_but_its_rates_count():
         ([0.1, 0.2, 0.3], 0),
         ([0.3, 0.3 + 1e-17, 0.3], 0),
         ([0.2], 0),
+        (np.r_[np.repeat(np.linspace(1e-4, 1e-3, 10), 10), np.full(500, 1e-3)], 91),  # stairs
+        (np.r_[np.zeros(50), np.repeat(np.linspace(1e-4, 1e-3, 10), 10), np.full(300, 1e-3)], 141),
+        (
+            np.round(np.r_[np.linspace(1e-6, 1e-3, 3000), np.full(5000, 1e-3)], 5),
+            2955,
+        ),  # few digits: the last level but one is within 1 %
+        # stages of a schedule are no warmup, nor is a restart, nor a run that rises throughout
+        (np.repeat([1e-4, 1e-3], 300), 0),
+        (np.repeat([1e-4, 5e-4, 1e-3], [100, 100, 800]), 0),
+        (np.repeat(np.linspace(1e-4, 1e-3, 10), 60), 0),
+        (np.r_[np.full(300, 1e-3), np.linspace(1e-3, 2e-3, 100), np.full(400, 2e-3)], 0),
+        (np.r_[np.linspace(1e-3, 1e-5, 300), np.linspace(1e-5, 2e-3, 50), np.full(700, 2e-3)], 0),
+        # a second rise after a plateau as long as the warmup is one of the schedule
+        (np.r_[np.linspace(0, 1e-3, 100), np.full(200, 1e-3), np.linspace(1e-3, 2e-3, 100)], 100),
     ],
 )
 def test_warmup_is_the_leading_rise(lr, steps):
     assert warmup_end(np.array(lr)) == steps
+
+
+@pytest.mark.parametrize("size", [1e-5, 3e-5, 1e-4])
+def test_a_warmup_with_jitter_is_found(size):
+    """Steps of 1e-5 with jitter up to ten times as large; the plateau is exact, or has jitter as well."""
+    for seed in range(20):
+        jitter = size * np.random.default_rng(seed).uniform(-1, 1, 600)
+        ramp = np.maximum(np.r_[np.linspace(1e-5, 1e-3, 100), np.full(500, 1e-3)] + jitter, 1e-6)
+        assert 85 <= warmup_end(np.r_[ramp[:100], np.full(500, 1e-3)]) <= 101
+        assert 85 <= warmup_end(ramp) <= 200
+
+
+def test_losses_of_a_warmup_in_stairs_are_left_out():
+    lr = np.r_[np.repeat(np.linspace(1e-4, 1e-3, 10), 10), parse("cosine:steps=800,peak=1e-3")]
+    at = np.arange(lr.size)
+    loss = LAW.predict(lr, at) + np.where(at < 90, 5.0, 0.0)
+    fit = fit_curves(pd.DataFrame({"run": "a", "step": at, "lr": lr, "loss": loss}), "cvx4q")
+    assert fit.params["Linf"] == pytest.approx(2.0, abs=1e-3)
+    assert "91 losses in the LR warmup are left out of the fit." in fit.notes
 
 
 def test_split_is_chosen_and_said():

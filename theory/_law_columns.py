@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from convexlaw.errors import ConvexlawError
 from convexlaw.theory._law_inputs import floats, number, per_step, steps_asked
 from convexlaw.theory._noise_sum import check_span
+from convexlaw.theory._warmup import warmup_end
 
-__all__ = ["Parameter", "RunPath", "warmup_end"]
+__all__ = ["Parameter", "RunPath"]
 
 Array = NDArray[np.float64]
 Steps = NDArray[np.int64]
@@ -135,44 +136,6 @@ class RunPath:
         if not decay >= 0:
             raise ConvexlawError(f"weight_decay = {decay}: it must be 0 or positive")
         return RunPath(rates, steps, sizes, decay, std)
-
-
-def warmup_end(lr: Array) -> int:
-    """Count the warmup steps: the leading strictly rising stretch; 0 where the run rises to its end.
-
-    A level stretch before it, no longer than the rise, belongs to it: logs that begin late, or count from 1.
-
-    Parameters
-    ----------
-    lr : (T,) array
-
-    Returns
-    -------
-    int
-        First step after the warmup.
-
-    Examples
-    --------
-    >>> warmup_end(np.array([0.1, 0.2, 0.3, 0.3, 0.3, 0.2]))
-    3
-    >>> warmup_end(np.array([0.1, 0.1, 0.2, 0.3, 0.3, 0.2])), warmup_end(np.array([0.1, 0.1, 0.3, 0.3]))
-    (4, 0)
-    """
-    change = np.diff(lr)
-    noise = 1e-9 * lr.max()  # rounding is no rise
-    rising = change > noise
-    if not rising.any():
-        return 0
-    first = int(np.argmax(rising))
-    stops = np.flatnonzero(~rising[first:])
-    if not stops.size:
-        return 0
-    last = first + int(stops[0])
-    # rates known from a later step on are held back to step 0: a short level stretch, then the ramp
-    level = bool(np.all(np.abs(change[:first]) <= noise))
-    if first and not (level and last - first >= max(first, 2)):
-        return 0
-    return last + 1
 
 
 def effective_lr(path: RunPath) -> Array:

@@ -29,7 +29,7 @@ two_dimensional       E + A N^-a + c0 N^k/sqrt(D)                             E,
 from __future__ import annotations
 
 from convexlaw.errors import ConvexlawError
-from convexlaw.theory._law_columns import Parameter, RunPath, warmup_end
+from convexlaw.theory._law_columns import Parameter, RunPath
 from convexlaw.theory._law_curves import (
     CB4,
     CD3,
@@ -45,6 +45,7 @@ from convexlaw.theory._law_curves import (
     Tissue,
 )
 from convexlaw.theory._law_tables import Chinchilla, Kaplan, TableLaw, TwoDimensional
+from convexlaw.theory._warmup import warmup_end
 
 __all__ = [
     "CB4",
