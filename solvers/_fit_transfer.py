@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+FLAT = 1e-9  # share of the loss below which its change with the peak is rounding
 THEORY = -0.5  # d log(best peak) / d log(steps) of the convex bound
 # 24 cells of cooldown and horizon of a public 124M sweep, fitted at 5e-4, 1e-3, 2e-3 (claims C158, C159)
 PICKS = (
@@ -229,7 +230,8 @@ def measured_transfer(
     Returns
     -------
     Transfer
-        ``.sentences`` names horizons whose optimum lies at the edge of the peaks tried.
+        ``.sentences`` names horizons whose optimum lies at the edge of the peaks tried, or is not told by
+        the losses.
 
     Raises
     ------
@@ -270,21 +272,38 @@ def measured_transfer(
     pool = pool - pool.mean()
     rng = np.random.default_rng(seed)
 
+    def reach(x: Array) -> tuple[float, float]:
+        return float(x.min() - np.log(4)), float(x.max() + np.log(4))
+
+    # parabolas of rounding: any peak is as good as any other
+    flat = [float(np.ptp(np.polyval(c, x))) < FLAT * float(np.abs(np.polyval(c, x)).max()) for x, c in fits]
+
     def vertex(c: Array, x: Array) -> float:
         inside = float(-c[1] / (2 * c[0])) if c[0] > 0 else float(x[np.argmin(np.polyval(c, x))])
-        return float(np.clip(inside, x.min() - np.log(4), x.max() + np.log(4)))
+        return float(np.clip(inside, *reach(x)))
 
-    centre = np.array([vertex(c, x) for x, c in fits])
+    centre = np.array([x.mean() if f else vertex(c, x) for f, (x, c) in zip(flat, fits, strict=True)])
     drawn = np.empty((resamples, len(fits)))
     for i in range(resamples):
         for j, (x, c) in enumerate(fits):
+            if flat[j]:
+                drawn[i, j] = rng.uniform(*reach(x))
+                continue
             again = np.polyfit(x, np.polyval(c, x) + rng.choice(pool, x.size), 2)
             drawn[i, j] = vertex(again, x)
     slopes = np.polyfit(log_t, drawn.T, 1)[0]
     outer = tails(level, pool.size)
-    limits = np.exp(np.percentile(drawn, outer, axis=0))
+    low, high = np.percentile(drawn, outer, axis=0)
+    low, high = np.minimum(low, centre), np.maximum(high, centre)
+    slope = float(np.polyfit(log_t, centre, 1)[0])
     ends = np.percentile(slopes, outer)
     sentences = [
+        f"At {t:.0f} steps the limits hold every peak tried: the losses tell no best one; repeat runs, or "
+        "try peaks further apart."
+        for t, a, b, (x, _) in zip(horizons, low, high, fits, strict=True)
+        if a <= x.min() and b >= x.max()
+    ]
+    sentences += [
         f"At {t:.0f} steps the optimum lies at or beyond the edge of the peaks tried: try further ones."
         for t, m, (x, _) in zip(horizons, centre, fits, strict=True)
         if m <= x.min() or m >= x.max()
@@ -292,11 +311,11 @@ def measured_transfer(
     return Transfer(
         steps=np.array(horizons),
         peak=np.exp(centre),
-        low=limits[0],
-        high=limits[1],
+        low=np.exp(low),
+        high=np.exp(high),
         loss=np.array([float(np.polyval(c, m)) for m, (_, c) in zip(centre, fits, strict=True)]),
-        exponent=float(np.polyfit(log_t, centre, 1)[0]),
-        exponent_interval=(float(ends[0]), float(ends[1])),
+        exponent=slope,
+        exponent_interval=(min(float(ends[0]), slope), max(float(ends[1]), slope)),
         theory=THEORY,
         sentences=sentences,
         level=level,

@@ -178,3 +178,26 @@ def test_measured_transfer_finds_the_exponent_of_a_sweep():
     far = pd.DataFrame(rows, columns=["steps", "peak", "loss"])
     far = far[far["peak"] < 1e-3]
     assert any("edge of the peaks tried" in s for s in measured_transfer(far).sentences)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-15, 3e-3])
+def test_a_flat_sweep_tells_no_best_peak(noise):
+    """The estimate of rounding alone lay outside its own limits, at the end of the range."""
+    sweep = [(t, p) for t in (1e3, 4e3, 1.6e4) for p in np.geomspace(2.5e-4, 4e-3, 5)]
+    table = pd.DataFrame(sweep, columns=["steps", "peak"])
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        found = measured_transfer(table.assign(loss=3 + noise * rng.normal(size=len(table))), resamples=300)
+        assert np.all((found.low <= found.peak) & (found.peak <= found.high))
+        low, high = found.exponent_interval
+        assert low <= found.exponent <= high
+        assert high - low > 1
+        assert sum("hold every peak tried" in s for s in found.sentences) >= 2
+
+
+def test_limits_at_the_edge_of_a_sweep_hold_the_estimate():
+    sweep = [(t, p) for t in (1e3, 4e3) for p in np.geomspace(2.5e-4, 4e-3, 5)]
+    table = pd.DataFrame(sweep, columns=["steps", "peak"])
+    found = measured_transfer(table.assign(loss=3 + 0.1 * np.log(table["peak"])), resamples=100)
+    assert np.all((found.low <= found.peak) & (found.peak <= found.high))
+    assert all("edge of the peaks tried" in s for s in found.sentences)
