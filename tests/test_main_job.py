@@ -181,6 +181,66 @@ def test_fit_curve_shows_a_readable_summary(user_logs: Path, tmp_path: Path) -> 
     assert max(len(line) for line in done.stdout.splitlines()) <= 220
 
 
+def test_fit_curve_takes_the_options_of_the_library(user_logs: Path, tmp_path: Path) -> None:
+    """Comparison, prior, seed and number of resamples: the numbers are those of the same calls in Python."""
+    call = ("fit", "curve", str(user_logs / "*.csv"), "--train", "co*", "--train", "wsd20")
+    call = (*call, "--law", "cvx4q", "--no-prior")
+    done = command(
+        *call, "--compare", "--resamples", "40", "--seed", "5", "--json", "--out", "r", cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    runs = convexlaw.read_runs(str(user_logs / "*.csv"))
+    fit = convexlaw.fit_curves(runs, "cvx4q", train=["co*", "wsd20"], alpha_prior=False)
+    assert told["params"] == pytest.approx(fit.params, rel=1e-9)
+    limits = pd.read_csv(tmp_path / "r" / "parameters.csv")
+    want = fit.interval(resamples=40, seed=5)
+    np.testing.assert_allclose(limits.filter(regex="low|high"), want[["low", "high"]], rtol=1e-9)
+    assert not np.allclose(want["low"], fit.interval(resamples=40, seed=6)["low"], rtol=1e-9)
+    laws = pd.DataFrame(told["comparison"]["laws"]).set_index("law")
+    table = fit.compare().set_index("law")
+    np.testing.assert_allclose(laws["mae"], table["mae"], rtol=1e-9)
+    assert told["comparison"]["sentence"] == table.attrs["sentence"]
+    page = (tmp_path / "r" / "report.html").read_text(encoding="utf-8")
+    assert "Other laws" in page
+    assert (tmp_path / "r" / "comparison.csv").exists()
+    shown = command(*call, "--compare", "--resamples", "20", "--out", "s", cwd=tmp_path).stdout
+    assert "laws compared on the fitted runs by cross-validation:" in shown
+    assert table.attrs["sentence"] in shown
+
+
+def test_fit_curve_by_the_papers_protocol(user_logs: Path, tmp_path: Path) -> None:
+    done = command(
+        "fit", "curve", str(user_logs / "*.csv"), "--protocol", "paper", "--out", "r", "--json", cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    fit = convexlaw.fit_curves(str(user_logs / "*.csv"), protocol="paper")
+    assert told["law"] == "cd3"
+    assert told["params"] == pytest.approx(fit.params, rel=1e-9)
+    scores = {row["run"]: row["points"] for row in told["scores"]}
+    assert scores == fit.score().set_index("run")["points"].to_dict()  # of the second half
+    wrong = command("fit", "curve", str(user_logs / "*.csv"), "--protocol", "papers", cwd=tmp_path)
+    assert wrong.returncode == 2
+    assert "choose 'robust' or 'paper'" in wrong.stderr
+
+
+def test_fit_curve_says_which_scores_are_of_far_runs(tmp_path: Path) -> None:
+    law = CVX4q(Linf=2.0, a=0.5, b=40.0, alpha=0.5)
+    for name, steps in (("short", 400), ("far", 2000)):
+        lr = schedules.parse(f"wsd:steps={steps},peak=1e-3,decay=0.2,warmup=40")
+        at = np.arange(0, steps, 10)
+        log = pd.DataFrame({"step": at, "lr": lr[at], "loss": law.predict(lr, at=at)})
+        log.to_csv(tmp_path / f"{name}.csv", index=False)
+    call = ("fit", "curve", "*.csv", "--train", "short", "--law", "cvx4q", "--resamples", "20", "--out", "r")
+    done = command(*call, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "Warning" not in done.stderr
+    words = "scored losses lie beyond 4 times the fitted range (run 'far': 1991 steps against at most 391"
+    assert words in done.stdout.split("Beware:")[1]
+    assert words in (tmp_path / "r" / "report.html").read_text(encoding="utf-8").replace("&#39;", "'")
+
+
 def test_a_run_without_rates_is_named_and_can_be_left_out(user_logs: Path, tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     (logs / "old").mkdir(parents=True)

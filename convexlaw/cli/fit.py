@@ -33,6 +33,18 @@ def curve(
         float, typer.Option(help="Standard deviation of the initial weights (for rc4).")
     ] = 0.02,
     split: Annotated[str, typer.Option(help="Losses to fit: train, val, or auto.")] = "auto",
+    protocol: Annotated[
+        str,
+        typer.Option(
+            help="robust, or paper: least squares of the bound's terms on the first half of the steps, "
+            "scored on the second."
+        ),
+    ] = "robust",
+    no_prior: Annotated[bool, typer.Option("--no-prior", help="No prior that alpha lies near 1/2.")] = False,
+    compare: Annotated[
+        bool,
+        typer.Option("--compare", help="Compare the laws on the fitted runs too, by cross-validation."),
+    ] = False,
     schedule: Annotated[
         list[str] | None,
         typer.Option(
@@ -47,12 +59,16 @@ def curve(
         "convexlaw-fit"
     ),
     level: Annotated[float, typer.Option(help="Level of intervals and bands.", min=0.5, max=0.999)] = 0.95,
+    resamples: Annotated[int, typer.Option(help="Bootstrap refits of intervals and bands.", min=20)] = 1000,
+    seed: Annotated[int, typer.Option(help="Seed of the bootstrap.", min=0)] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print parameters and scores as JSON.")] = False,
 ) -> None:
     """Fit a loss law to some runs, predict the others, and write a report."""
+    import warnings
+
     import convexlaw
     from convexlaw.cli import _tables
-    from convexlaw.report.curves import curve_report, verdict
+    from convexlaw.report.curves import curve_report, scored, verdict
     from convexlaw.report.notes import grouped_notes
     from convexlaw.solvers._fit_data import with_stated_schedules
 
@@ -88,9 +104,20 @@ def curve(
     else:
         trained = None
     _tables.need_rates(runs)
-    fit = convexlaw.fit_curves(
-        runs, law, train=trained, weight_decay=weight_decay, init_std=init_std, split=split
-    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit = convexlaw.fit_curves(
+            runs,
+            law,
+            train=trained,
+            weight_decay=weight_decay,
+            init_std=init_std,
+            split=split,
+            protocol=protocol,
+            alpha_prior=not no_prior,
+        )
+    said = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
+    found = fit.comparison() if compare else None
     page = curve_report(
         fit,
         runs,
@@ -99,26 +126,36 @@ def curve(
         schedules={text: text for text in what_if} if what_if else None,
         sources=_tables.sources(runs),
         level=level,
+        resamples=resamples,
+        seed=seed,
+        comparison=found,
     )
-    scores = fit.score(list(fit.runs))
+    scores, far = scored(fit)
     if as_json:
         _tables.show_json(
             {
                 "law": fit.law,
                 "params": fit.params,
                 "scores": scores.to_dict("records"),
+                "comparison": None
+                if found is None
+                else {"laws": found.to_frame().to_dict("records"), "sentence": found.sentence},
                 "notes": [*runs.notes, *fit.notes],
                 "identifiability": fit.identifiability.sentences,
+                "warnings": [*said, *far],
                 "report": str(page),
             }
         )
         return
-    fit.interval(level)  # of the report: its profiles were computed after it
+    fit.interval(level, resamples=resamples, seed=seed)  # of the report: its profiles were computed after it
     typer.echo(str(fit))
     _tables.show_table(scores[["run", "trained", "points", "mae", "r2", "final_error", "last_value_mae"]])
+    if found is not None:
+        typer.echo(f"laws compared on the fitted runs by cross-validation:\n{found}")
     for title, lines in grouped_notes(runs, options=True).items():
         _tables.show_lines(lines, f"{title}:")
     _tables.show_lines(fit.identifiability.sentences, "What the data can tell:")
+    _tables.show_lines([*said, *far], "Beware:")
     typer.echo(verdict(fit, scores))
     typer.echo(f"report: {page}")
 

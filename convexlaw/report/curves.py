@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from convexlaw.figures.what_if import Forecast
     from convexlaw.runs.table import RunTable
+    from convexlaw.solvers._fit_compare import Comparison
     from convexlaw.solvers.fit_curves import CurveFit
 
 __all__ = [
@@ -211,6 +212,9 @@ def curve_report(
     sources: Iterable[str | os.PathLike[str]] = (),
     title: str = "What another schedule would have given",
     level: float = 0.95,
+    resamples: int = 1000,
+    seed: int = 0,
+    comparison: Comparison | None = None,
 ) -> Path:
     """Write the page of a fit with its PNG and CSV files.
 
@@ -232,6 +236,10 @@ def curve_report(
         Heading.
     level : float
         Level of intervals and bands.
+    resamples, seed : int
+        Of their bootstrap.
+    comparison : Comparison, optional
+        Laws compared on the fitted runs, shown beside the fit.
 
     Returns
     -------
@@ -254,6 +262,7 @@ def curve_report(
     arrays = {name: parse(text) for name, text in asked.items()}
     held = [name for name in fit.runs if name not in fit.train]
     scores, far = scored(fit)
+    limits = fit.interval(level, resamples=resamples, seed=seed).reset_index()
     batch = usual_batch(fit, runs)
     told = [forecast(fit, name, lr, batch_size=batch, level=level) for name, lr in arrays.items()]
     forecasts = [f for f, _ in told]
@@ -314,7 +323,6 @@ def curve_report(
     page.add("heading", "The fitted law")
     head = str(fit).splitlines()
     page.add("code", "\n".join(line for line in head if line.split()[0] not in fit.params))
-    limits = fit.interval(level).reset_index()
     limits = limits.rename(
         columns={limits.columns[0]: "parameter", "low": f"low ({level:.0%})", "high": f"high ({level:.0%})"}
     )
@@ -335,6 +343,17 @@ def curve_report(
             profile_grid(fit, level),
             "profiles",
             profile_caption(level),
+        )
+
+    if comparison is not None:
+        page.add("heading", "Other laws")
+        page.table(comparison.to_frame(), "comparison")
+        page.add("note", comparison.sentence)
+        page.figure(
+            figure_of(comparison.plot()),
+            "laws",
+            "Mean absolute error of each law on runs and horizons it was not fitted on (cross-validation "
+            "over the fitted runs), with its standard error.",
         )
 
     page.add("heading", "What was read, and what was decided")
