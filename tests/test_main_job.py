@@ -203,7 +203,8 @@ def test_fit_curve_takes_the_options_of_the_library(user_logs: Path, tmp_path: P
     assert told["comparison"]["sentence"] == table.attrs["sentence"]
     page = (tmp_path / "r" / "report.html").read_text(encoding="utf-8")
     assert "Other laws" in page
-    assert (tmp_path / "r" / "comparison.csv").exists()
+    written = pd.read_csv(tmp_path / "r" / "comparison.csv").set_index("law")
+    np.testing.assert_allclose(written["MAE (nats)"], table["mae"], rtol=1e-9)
     shown = command(*call, "--compare", "--resamples", "20", "--out", "s", cwd=tmp_path).stdout
     assert "laws compared on the fitted runs by cross-validation:" in shown
     assert table.attrs["sentence"] in shown

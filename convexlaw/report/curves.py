@@ -48,6 +48,17 @@ _SCORE_NAMES = {
     "last_value_mae": "MAE of 'last value'",
 }
 
+_COMPARISON_NAMES = {
+    "mae": "MAE (nats)",
+    "se": "standard error",
+    "curve_mae": "on other curves",
+    "horizon_mae": "on later steps",
+    "ratio": "ratio to best",
+    "ratio_low": "low (95%)",
+    "ratio_high": "high (95%)",
+    "failed": "failed fits",
+}
+
 
 def default_schedules(runs: RunTable, trained: Iterable[str]) -> dict[str, str]:
     """Schedules worth asking about, at the peak, warmup and horizon of the longest fitted run.
@@ -347,7 +358,7 @@ def curve_report(
 
     if comparison is not None:
         page.add("heading", "Other laws")
-        page.table(comparison.to_frame(), "comparison")
+        page.table(comparison.to_frame().rename(columns=_COMPARISON_NAMES), "comparison")
         page.add("note", comparison.sentence)
         page.figure(
             figure_of(comparison.plot()),
