@@ -252,14 +252,15 @@ class Engine:
         out = np.flatnonzero(~inside[index])
         if out.size > most:
             top = out[np.argpartition(-key[out], most)[:most]]
-            if not self._can_move(np.sort(key[top])[::-1], cum):
+            large = self._moves_as_one(key[out], cum, most)
+            if large or not self._can_move(np.sort(key[top])[::-1], cum):
                 # fewer than all of them are at rest together: a giant cluster
                 out = out[np.argsort(-key[out], kind="stable")]
                 first = self.part.nonzero
                 excess = np.cumsum(key[out]) - (cum[first + 1 : first + out.size + 1] - cum[first])
                 if (excess > 0.0).any():
                     self.giant = True
-                    most = 2 * int(np.argmax(excess > 0.0)) + 1
+                    most = out.size if large else 2 * int(np.argmax(excess > 0.0)) + 1
                 top = out[:most]
             out = top
         return np.sort(index[out])
@@ -270,21 +271,39 @@ class Engine:
         excess = np.cumsum(key) - (cum[first + 1 : first + key.size + 1] - cum[first])
         return bool((excess > 0.0).any())
 
+    @property
+    def _may_use_sums(self) -> bool:
+        """Whether sums of the columns of X, taken where they are, can serve a giant cluster."""
+        return not self.fixed and not self.design.sparse and self.design.p <= 2 * self.design.n
+
+    def _moves_as_one(self, key: Vector, cum: Vector, least: int) -> bool:
+        """Whether the first cluster to leave zero has more than ``least`` columns and is likely whole still.
+
+        It attains the dual norm; as the penalty falls, it breaks.
+        """
+        if self.part.m > 0 or not self._may_use_sums:
+            return False
+        ratios = np.cumsum(np.sort(key)[::-1]) / np.maximum(cum[1 : key.size + 1], 1e-300)
+        first = int(np.argmax(ratios))
+        return first + 1 > least and bool(ratios[first] < 2.5)
+
     def _add(self, features: Index) -> None:
         """Put features into the working set; move to the whole of X, or drop old zeros, where that is due."""
         store = self.store
         w = store.w + features.size
         n, p = self.design.n, self.design.p
-        if not self.fixed and not self.design.sparse and n >= 3 * p and p <= 3000 and 3 * w > p:
+        free = not self.fixed and not self.design.sparse
+        giant = self.giant and self._may_use_sums
+        if free and n >= 3 * p and p <= 3000 and 3 * w > p and not giant:
             # copies of most of X would cost more than its Gram matrix
             self.store = GramStore(self.design, self.q)
             self.form = "gram"
             self.part = self.part.moved(p, store.ids[: store.w])
             return
-        if not self.fixed and not self.design.sparse and w > max(4 * self.design.n, self.design.p // 3, 2000):
-            slot_of = store.ids[: store.w]
+        if free and ((giant and 3 * w > p) or w > max(4 * n, p // 3, 2000)):
+            # sums of the columns of a giant cluster cost less than either
             self.store = WholeStore(self.design, self.q)
-            self.part = self.part.moved(self.design.p, slot_of)
+            self.part = self.part.moved(p, store.ids[: store.w])
             return
         store.add(features, self.q[features])
         self.part = self.part.grown(store.w)

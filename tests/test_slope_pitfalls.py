@@ -16,7 +16,7 @@ from convexlaw import ConvergenceWarning, Slope, TwoLevelSlope, slope_path, sort
 from convexlaw.solvers import _slope_kernels as kernels
 from convexlaw.solvers._slope_problem import Problem
 from convexlaw.solvers._slope_split_kernels import split
-from convexlaw.solvers._slope_store import DenseStore
+from convexlaw.solvers._slope_store import DenseStore, WholeStore
 from convexlaw.solvers._slope_view import Reduced, solve_ridged
 from convexlaw.theory.sorted_l1 import bh_sequence, dual_sorted_l1_norm
 
@@ -157,18 +157,24 @@ def test_equicorrelated_columns_keep_the_working_set_small() -> None:
     assert np.count_nonzero(np.abs(problem.pull) > alpha * problem.lam[-1]) > 2000
 
 
-def test_a_giant_cluster_is_taken_in_whole() -> None:
+@pytest.mark.parametrize(("n", "p"), [(50, 2500), (4000, 150)], ids=["wide", "tall"])
+def test_a_giant_cluster_is_taken_in_whole(n: int, p: int) -> None:
     # near alpha_max all columns of an equicorrelated X share one magnitude: no truncated set can find that
-    X, y = make(3, 50, 2500, 0.9)
+    X, y = make(3, n, p, 0.9)
     X -= X.mean(axis=0)
     X /= X.std(axis=0)
-    lam = bh_sequence(2500)
-    top = dual_sorted_l1_norm(X.T @ (y - y.mean()) / 50, lam)
-    model = Slope(lam=lam, alpha=0.7 * top).fit(X, y)
+    lam = bh_sequence(p)
+    alpha = 0.7 * dual_sorted_l1_norm(X.T @ (y - y.mean()) / n, lam)
+    problem = Problem(X, y, lam=lam)
+    engine = problem.engine()
+    gap = engine.solve(alpha * lam, alpha * problem.cum, 1e-6 * problem.null, 100_000)
+    assert gap <= 1e-6 * problem.null
+    assert isinstance(engine.store, WholeStore)  # neither copies of the columns nor their Gram matrix
+    model = Slope(lam=lam, alpha=alpha).fit(X, y)
     assert model.converged_
     assert model.n_clusters_ <= 3
-    assert np.count_nonzero(model.coef_) > 1500
-    gap = sorted_l1_dual_gap(X, y, model.coef_, model.intercept_, 0.7 * top, lam)
+    assert np.count_nonzero(model.coef_) > 0.6 * p
+    gap = sorted_l1_dual_gap(X, y, model.coef_, model.intercept_, alpha, lam)
     assert gap <= 1e-6 * model.null_objective_
 
 
@@ -229,6 +235,7 @@ from convexlaw import Slope, slope_path
 from convexlaw.solvers import _slope_kernels as kernels
 from convexlaw.solvers import _slope_newton_kernels as newton
 from convexlaw.solvers import _slope_reduce_kernels as reduction
+from convexlaw.solvers._slope_model_kernels import alternate
 from convexlaw.solvers._slope_split_kernels import split
 from convexlaw.solvers._slope_sweep_kernels import sweep
 
@@ -244,7 +251,7 @@ for matrix in (sp.csc_array(X), sp.csr_array(X), sp.csc_matrix(X.astype(np.float
 for form in ("gram", "working_gram", "columns", "residual"):
     slope_path(X, y, n_alphas=5, solver=form)
 used = (
-    sweep, split, newton.advance, reduction.descend, reduction.gram_reduce,
+    alternate, sweep, split, newton.advance, reduction.descend, reduction.gram_reduce,
     kernels.certificate, kernels.expand,
 )
 several = [str(k) for k in used if len(k.signatures) != 1]
