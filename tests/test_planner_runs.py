@@ -12,7 +12,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from convexlaw import CurveFit, fit_curves, load_fit
-from convexlaw.errors import ConvexlawError
+from convexlaw.errors import ConvexlawError, ExtrapolationWarning
 from convexlaw.solvers.planner import forecast_batches, plan_run
 from convexlaw.theory import batch as batches
 from convexlaw.theory.laws import CD3, CVX4q
@@ -96,7 +96,8 @@ def test_shape_and_peak_are_those_of_brute_force(one):
 def test_limits_are_those_of_the_draws(fit):
     plan = plan_run(fit, steps=800, batch_size=64, shapes=("wsd:decay=0.2",), scheduled=False)
     longer, sizes = np.append(plan.lr, plan.lr[-1]), np.append(plan.batch.batch, 64)
-    low, high = fit.band(longer, at=[800], batch_size=sizes)
+    with pytest.warns(ExtrapolationWarning, match="sum of learning rates"):
+        low, high = fit.band(longer, at=[800], batch_size=sizes)
     assert low[0] - 1e-4 < plan.low < plan.loss < plan.high < high[0] + 1e-4
     assert plan.high - plan.low == pytest.approx(high[0] - low[0], rel=0.25)  # other percentiles of 40 draws
 
