@@ -20,7 +20,8 @@ LOGS = {path.stem: path for path in demo_logs()}
 
 
 def rows_of(path: Path) -> pd.DataFrame:
-    return pd.read_csv(path, comment="#", float_precision="round_trip")
+    # pandas 2 rounds the last digit by default, and pandas 3.1 deprecates the option that does not
+    return pd.read_csv(path, comment="#", dtype=str).map(float).astype({"step": int})
 
 
 def header(path: Path) -> dict[str, str]:
