@@ -69,8 +69,9 @@ CLAIMS = (
           source="derived"),
     Claim("C356", "AMP selects exactly the solution's features after 7, 9, 9 iterations", _RUN, "equal",
           (7, 9, 9), 2.0, source="measured",
-          why="the script's second figure, the support set difference by iteration: from here on it is 0"),
+          why="the script's second figure, the support set difference by iteration: from here on it is 0; "
+              "the iterations are those of our three draws, the source prints none"),
     Claim("C357", "FISTA and ISTA need several times as many for the support", _RUN, "lower", (2.0, 4.0),
-          source="measured", why="means over three draws, divided by that of AMP"),
+          source="measured", why="means over three draws, divided by that of AMP; the thresholds are ours"),
 )
 """What it states, with the place, the reference and what is expected here."""

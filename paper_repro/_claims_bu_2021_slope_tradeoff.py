@@ -42,7 +42,7 @@ CLAIMS = (
           0.5676, 5e-05, source="code"),
     Claim("C063", "q_* does not fall with TPP and ends at most at 1 - epsilon", "Theorem 1", "lower", 0.0),
     Claim("C064", "At epsilon = 0.2 both curves fall with delta (0.2, 0.3, 0.5)", "figures of families",
-          "upper", 0.995, why="ratio of neighbours; 1 if they did not fall"),
+          "upper", 0.995, why="ratio of neighbours; 1 if they did not fall, the threshold is ours"),
     Claim("C065", "At delta = 0.9 both curves rise with epsilon (0.1, 0.2, 0.5)", "figures of families",
           "lower", 1.1, source="measured", why="ratio of neighbours; 1 if they did not rise"),
     Claim("C066", "SLOPE improves every Lasso at once: larger TPP, smaller FDP, smaller error",
@@ -59,7 +59,8 @@ CLAIMS = (
           "upper", 0.95, why="ratio of neighbours; 1 if they did not fall"),
     Claim("C359", "At delta = 0.1 both curves fall with epsilon (0.1, 0.2, 0.5) from TPP .3 on",
           "figures of families", "upper", 0.97, source="measured",
-          why="ratio of neighbours: the reverse of delta = .9, near the ends at 1 - epsilon"),
+          why="ratio of neighbours, the threshold is ours: the reverse of delta = .9, near the ends at "
+              "1 - epsilon"),
     Claim("C360", "... and rise with epsilon at every TPP, as at delta = .9", "figures of families", "lower",
           1.0, expected="fails", source="measured",
           why="smallest ratio of neighbours, TPP .1 to .9: with few rows the curves cross at a small TPP"),

@@ -135,13 +135,15 @@ def draw(data: Data) -> Figure:
     left.set_title("along a run, each at its best peak")
     left.legend()
     table = data["cooldown"]
-    middle.plot(table.cooldown, table.bound, color=COLORS["bound"])
-    middle.axhline(2, color=COLORS["data"], lw=0.8, ls=":", label="linear decay")
+    # no colour of a schedule: every point has a cooldown of its own
+    theory: dict[str, Any] = {"color": COLORS["data"], "ls": (0, (9, 2.5)), "lw": 1.6, "label": "theory"}
+    middle.plot(table.cooldown, table.bound, **theory)
+    middle.axhline(2, label="linear decay", **SCHEDULES["linear"] | {"marker": ""})
     middle.set_xlabel("cooldown / steps")
     middle.set_ylabel("best bound × √T / (D G)")
     middle.set_title("WSD by cooldown")
     middle.legend()
-    right.plot(table.cooldown, table.peak, color=COLORS["bound"], label="theory")
+    right.plot(table.cooldown, table.peak, **theory)
     if not data.missing:
         seen = data["measured_peaks"].dropna()
         right.plot(seen.cooldown, seen.relative, "o", color=COLORS["data"], label="measured, 124M, 50k steps")
@@ -311,6 +313,8 @@ def _check_sweep(sheet: Sheet, data: Data) -> None:
             known = dict(zip(_SPLITS, _reference(id), strict=True))
             wanted, note = [known[n] for n in names], "held out: " + ", ".join(names)
             seen = finals[kind].loc[law]
+            if kind == "r2":
+                note += "; twice the relative tolerance of the errors, of which it is a square"
             sheet.judge(id, 1 - seen if kind == "r2" else seen, reference=wanted, note=note)
     found = data["fits"]["cvx6", "shapes"]
     rest = 1 + found["alpha"] - found["r"] - found["q"]

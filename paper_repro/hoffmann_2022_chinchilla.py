@@ -142,6 +142,10 @@ def _closed_optimum() -> float:
     return abs(float(_PRINTED.optimal(_BUDGET)[0]) / float(n[np.argmin(loss)]) - 1)
 
 
+# 95 % limits of A, B, E, alpha, beta in the reference bootstrap
+_RESAMPLED = ((282.0, 724.0), (1111.0, 5896.0), (1.77, 1.876), (0.316, 0.372), (0.335, 0.416))
+
+
 def _check_fits(sheet: Sheet, data: Data) -> None:
     names = ("E", "alpha", "beta", "A", "B")
     fit, whole, limits = data["fit"], data["whole"], data["limits"]
@@ -156,7 +160,13 @@ def _check_fits(sheet: Sheet, data: Data) -> None:
     sheet.judge("C337", [edge[k] for k in names[:3] for edge in (low, high)])
     sheet.judge("C338", [np.log(edge[k]) for k in names[3:] for edge in (low, high)])
     order = ("A", "B", "E", "alpha", "beta")
-    sheet.judge("C459", [edge[k] for k in order for edge in (low, high)])
+    edges = zip(_RESAMPLED, ((low[k], high[k]) for k in order), strict=True)
+    off = [
+        abs(ours - theirs) / (pair[1] - pair[0])
+        for pair, found in edges
+        for ours, theirs in zip(found, pair, strict=True)
+    ]
+    sheet.judge("C459", off)
     sheet.judge("C339", [whole.params[k] for k in order])
     sheet.judge("C340", data["printed"].objective / fit.objective)
     early = data["early"]

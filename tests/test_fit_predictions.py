@@ -149,6 +149,7 @@ def test_rows_of_the_warmup_are_left_out_but_its_rates_count():
         (np.repeat([1e-4, 1e-3], 300), 0),
         (np.repeat([1e-4, 5e-4, 1e-3], [100, 100, 800]), 0),
         (np.repeat(np.linspace(1e-4, 1e-3, 10), 60), 0),
+        (np.r_[np.repeat(np.linspace(1e-4, 6e-4, 6), 200), np.full(2000, 6e-4)], 0),
         (np.r_[np.full(300, 1e-3), np.linspace(1e-3, 2e-3, 100), np.full(400, 2e-3)], 0),
         (np.r_[np.linspace(1e-3, 1e-5, 300), np.linspace(1e-5, 2e-3, 50), np.full(700, 2e-3)], 0),
         # a second rise after a plateau as long as the warmup is one of the schedule

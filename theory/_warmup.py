@@ -11,7 +11,7 @@ Array = NDArray[np.float64]
 
 LEVEL = 0.01  # rates within this share of each other are one level of a warmup in stairs or with jitter
 LOOK = 10  # steps that jitter may hide its rise at the start
-RISES = 4  # fewer of them are stages
+RISES = 8  # fewer of them are stages
 
 
 def warmup_end(lr: Array) -> int:
@@ -19,7 +19,7 @@ def warmup_end(lr: Array) -> int:
 
     A level stretch before it, no longer than the rise, belongs to it: logs that begin late, or count from 1.
     A rise in stairs or with jitter (rates printed with few digits, or measured) ends within 1 % of the level
-    at which the running maximum M first stays: M(2 t) <= 1.01 M(t), or M(t + 10) where t < 10. It has four
+    at which the running maximum M first stays: M(2 t) <= 1.01 M(t), or M(t + 10) where t < 10. It has eight
     rises at least and ends in the first half of the run, or it is taken for stages of the schedule.
 
     Parameters
@@ -37,8 +37,8 @@ def warmup_end(lr: Array) -> int:
     3
     >>> warmup_end(np.array([0.1, 0.1, 0.2, 0.3, 0.3, 0.2])), warmup_end(np.array([0.1, 0.1, 0.3, 0.3]))
     (4, 0)
-    >>> warmup_end(np.concatenate([np.repeat([0.2, 0.4, 0.6, 0.8], 10), np.ones(60)]))
-    41
+    >>> warmup_end(np.concatenate([np.repeat(np.arange(0.1, 1, 0.1), 10), np.ones(110)]))
+    91
     """
     change = np.diff(lr)
     noise = 1e-9 * lr.max()  # rounding is no rise
