@@ -33,6 +33,8 @@ LINES: dict[str, dict[str, Any]] = {
     },
 }
 _UNREACHABLE = "#b5b5b5"
+# behind words that dots or hatches would run through
+_BOX: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "pad": 2.0, "alpha": 0.9}
 
 
 def _axes(ax: Axes | None, delta: float, epsilon: float) -> Axes:
@@ -189,16 +191,15 @@ def _shade(
         axes.text(0.52, 0.35 * low, "reached by no SLOPE", **text)
     place = 0.35 * power
     if place > 0.1:  # wide enough for the word
-        axes.text(place, 0.5 * (float(np.interp(place, u, upper)) + 1 - epsilon), "Lasso", **text)
+        axes.text(place, 0.5 * (float(np.interp(place, u, upper)) + 1 - epsilon), "Lasso", bbox=_BOX, **text)
     if power < 0.9:
-        box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0, "alpha": 0.8}
         edge = float(np.interp(power, u, upper))
-        axes.text(power, edge + 0.68 * (1 - epsilon - edge), "SLOPE only", bbox=box, **text)
+        axes.text(power, edge + 0.68 * (1 - epsilon - edge), "SLOPE only", bbox=_BOX, **text)
 
 
 _PLACES = {
     "Lasso power limit": (-8, 10, "right"),
-    r"$u^\dagger$": (-8, 8, "right"),
+    r"$u^\dagger$": (-20, 0, "right"),
     "two levels part": (10, -6, "left"),
     "general branch": (10, -24, "left"),
 }
@@ -232,7 +233,7 @@ def _mark(
             if tpp == (0.0, 1.0):
                 x, y, side = 10, -14, "left"
             else:
-                y, label = 2, label.replace(" limit", "\nlimit")
+                x, y, label = -14, 8, label.replace(" limit", "\nlimit")
         axes.annotate(
             label,
             (u, q),
@@ -241,5 +242,13 @@ def _mark(
             ha=side,
             va="center",
             fontsize=8,
-            arrowprops={"arrowstyle": "-", "lw": 0.6, "color": "black", "shrinkB": 2},
+            bbox=_BOX,
+            # from the near end of the words, across no other label
+            arrowprops={
+                "arrowstyle": "-",
+                "lw": 0.6,
+                "color": "black",
+                "shrinkB": 2,
+                "relpos": (float(side == "right"), 0.5),
+            },
         )
