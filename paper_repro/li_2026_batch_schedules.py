@@ -130,9 +130,10 @@ def draw(data: Data) -> Figure:
     middle.set_ylabel("less gradient noise (%)")
     middle.set_title(f"theory, {STEPS} steps")
     seen = data["quadratic_gains"].pivot(index="shape", columns="sigma", values="gain_percent").loc[names]
-    styles = ({"color": COLORS["muted"]}, {"color": COLORS["highlight"], "hatch": "///"})
+    # greys: the colours mean schedules beside
+    styles = ({"color": COLORS["muted"]}, {"color": "#e3e3e3", "edgecolor": COLORS["muted"], "hatch": "///"})
     for side, sigma, style in zip((-0.18, 0.18), seen.columns, styles, strict=True):
-        right.bar(at + side, seen[sigma], 0.34, label=f"noise {sigma:g}", edgecolor="white", **style)
+        right.bar(at + side, seen[sigma], 0.34, label=f"noise {sigma:g}", **style)
     right.axhline(0, color=COLORS["data"], lw=0.8)
     right.set_xticks(at, names)
     right.set_ylabel("less loss at the best peak (%)")
