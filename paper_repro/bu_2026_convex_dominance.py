@@ -150,17 +150,23 @@ def draw(data: Data) -> Figure:
 
 def _draw_sizes(middle: Any, right: Any, data: Data) -> None:
     lines, points = data["sizes"], data["points"]
-    colors = plt.get_cmap("viridis")(np.linspace(0, 0.92, len(lines)))
-    for i, (color, line) in enumerate(zip(colors, lines.itertuples(), strict=True)):
+    # five colours by three dashes, a row and a column of the legend
+    colors = plt.get_cmap("viridis")(np.linspace(0, 0.85, -(-len(lines) // 3)))
+    drawn = []
+    for i, line in enumerate(lines.itertuples()):
+        color, dash = colors[i // 3], ("-", (0, (4, 1.5)), (0, (1, 1)))[i % 3]
         part = points[points["size"] == line.size]
         x = np.array([0.0, float((part.D**-0.5).max())])
-        label = f"{line.size:g}e9" if i % 3 == 0 else None
-        middle.plot(1e5 * x, line.Linf + line.C * x, color=color, lw=0.9, label=label)
+        drawn += middle.plot(
+            1e5 * x, line.Linf + line.C * x, color=color, ls=dash, lw=1.2, label=f"{line.size:.3g}"
+        )
         middle.plot(1e5 * part.D**-0.5, part.loss, ".", ms=4, color=color)
     middle.set_xlabel("1 / √tokens (1e-5)")
     middle.set_ylabel("loss (nats)")
     middle.set_title("loss of 15 sizes")
-    middle.legend(fontsize="small", title="parameters")
+    middle.set_ylim(top=6.6)  # the legend above the longest line
+    order = [line for column in range(3) for line in drawn[column::3]]
+    middle.legend(handles=order, fontsize="small", ncols=3, loc="upper left", title="parameters (1e9)")
     right.semilogx(1e9 * lines["size"], lines.Linf, "o", color=COLORS["data"], label="Linf of each line")
     size = np.geomspace(0.07, 13, 50)
     slope, level, _ = _log_linear(lines)
