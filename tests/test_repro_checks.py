@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
@@ -193,3 +194,43 @@ def test_an_unknown_paper_is_one_line(tmp_path, capsys):
     assert "nobody-1999" in seen.err
     assert "su-2017-lasso" in seen.err
     assert seen.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("out", ["/proc/nope", "/proc/nope/deep"])
+def test_a_folder_that_cannot_be_made_is_said_before_anything_is_computed(out, monkeypatch, capsys):
+    if not Path("/proc/self").exists():
+        pytest.skip("no /proc, in which nobody can make a folder")
+
+    def run(*args):
+        raise AssertionError("a paper was computed")
+
+    monkeypatch.setattr(_run, "run_paper", run)
+    assert cli("repro", "all", "--quick", "--out", out) == 2
+    seen = capsys.readouterr()
+    assert seen.err.count("\n") == 1
+    assert f"--out {out}: cannot be written to" in seen.err
+
+
+def test_a_folder_in_which_nothing_was_written_is_removed(toy, tmp_path, capsys):
+    toy.compute = lambda quick: (_ for _ in ()).throw(ConvexlawError("no numbers today"))
+    (tmp_path / "kept").mkdir()
+    for out in ("new/deep", "kept"):
+        assert cli("repro", "toy-2020", "--out", str(tmp_path / out)) == 2
+        assert "no numbers today" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (["--out", "x"], "--out"),
+        (["--jobs", "1"], "--jobs"),
+        (["--quick", "--out", "x"], "--quick and --out"),
+    ],
+)
+def test_a_list_refuses_options_that_it_cannot_use(options, named, capsys):
+    assert cli("repro", "list", *options) == 2
+    seen = capsys.readouterr()
+    assert seen.err.count("\n") == 1
+    assert f"{named} cannot be used with repro list" in seen.err
+    assert seen.out == ""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
+import contextlib
+import tempfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 
 def repro(
+    context: typer.Context,
     paper: Annotated[
         str, typer.Argument(help="A paper (see: convexlaw repro list), all, or list.", metavar="list|ID|all")
     ],
@@ -37,14 +39,15 @@ def repro(
     from convexlaw.report.ledger import totals, write_ledger
 
     if paper == "list":
+        _nothing_else(context)
         _list(as_json)
         return
     wanted = _run.names() if paper == "all" else [_run.load(paper).PAPER.id]
-    _writable(out)
-    runs, broken = _all(wanted, quick, out, jobs)
-    if not runs:
-        raise ConvexlawError("; ".join(broken))
-    files = write_ledger(runs, out, command=_tables.command_line(), quick=quick)
+    with _folder(out):
+        runs, broken = _all(wanted, quick, out, jobs)
+        if not runs:
+            raise ConvexlawError("; ".join(broken))
+        files = write_ledger(runs, out, command=_tables.command_line(), quick=quick)
     counted = totals(runs)
     if as_json:
         checks = [check.to_dict() for run in runs for check in run.checks]
@@ -57,13 +60,46 @@ def repro(
         raise typer.Exit(1)
 
 
-def _writable(out: Path) -> None:
-    """Refuse a folder that cannot be written to before anything is computed."""
-    folder = next(p for p in (out, *out.absolute().parents) if p.exists())
-    if not folder.is_dir():
-        raise ConvexlawError(f"--out {out}: {folder} is a file; name a folder")
-    if not os.access(folder, os.W_OK):
-        raise ConvexlawError(f"--out {out}: {folder} cannot be written to; name another folder")
+@contextlib.contextmanager
+def _folder(out: Path) -> Iterator[None]:
+    """Make the folder before anything is computed, or refuse it; remove what was made and stayed empty."""
+    made: list[Path] = []
+    try:
+        made = [path for path in (out, *out.parents) if not path.exists()]
+        folder = next(path for path in (out, *out.absolute().parents) if path.exists())
+        if not folder.is_dir():
+            raise ConvexlawError(f"--out {out}: {folder} is a file; name a folder")
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            pass
+    except OSError as error:
+        _remove_empty(made)
+        raise ConvexlawError(
+            f"--out {out}: cannot be written to ({error.strerror or error}); name another folder"
+        ) from None
+    try:
+        yield
+    finally:
+        _remove_empty(made)
+
+
+def _remove_empty(folders: list[Path]) -> None:
+    for folder in folders:
+        with contextlib.suppress(OSError):  # not empty, or never made
+            folder.rmdir()
+
+
+def _nothing_else(context: typer.Context) -> None:
+    """Refuse options that a list of the papers has no use for."""
+    ignored = [
+        f"--{name}"
+        for name in ("quick", "out", "jobs")
+        if getattr(context.get_parameter_source(name), "name", "DEFAULT") != "DEFAULT"
+    ]
+    if ignored:
+        raise ConvexlawError(
+            f"{' and '.join(ignored)} cannot be used with repro list, which writes nothing: leave it out"
+        )
 
 
 def _list(as_json: bool) -> None:
