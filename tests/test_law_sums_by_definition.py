@@ -158,6 +158,33 @@ def test_averaged_tissue_and_multi_power():
     assert law.predict(lr, k) == pytest.approx(np.array(want), rel=1e-10)
 
 
+@pytest.mark.parametrize("beta", [0.0, 0.13, 1.0, 6.5])
+@pytest.mark.parametrize("C", [1e-6, 0.4, 30.0])
+def test_multi_power_of_a_long_run_term_by_term(C, beta):
+    t = np.arange(3000)  # slow and sudden changes: terms near one another, and far
+    lr = 3e-4 * np.where(t < 200, (t + 1) / 200, 0.55 + 0.45 * np.cos(np.pi * t / 3000))
+    lr[1500:1700] = 1e-6
+    lr[1700:1703] = [1e-9, 1e-3, 2e-12]
+    at = [1, 150, 201, 1499, 1500, 1700, 1702, 2999]
+    S, gamma = np.cumsum(lr), 0.6
+    columns = MultiPower.columns([RunPath.make(lr, at)])
+    X, dX = columns(np.array([0.5, C, beta, gamma]))
+    for row, k in enumerate(at):
+        j = np.arange(1, k + 1)
+        change, x = lr[j] - lr[j - 1], lr[j] ** -gamma * (S[k] - S[j - 1])
+        left = (1 + C * x) ** -beta
+        terms = [
+            change * (1 - left),
+            change * beta * left * x / (1 + C * x),
+            change * np.log(1 + C * x) * left,
+            -change * beta * left * C * x / (1 + C * x) * np.log(lr[j]),
+        ]
+        for got, want in zip((X[row, 2], *dX[row, 2, 1:]), terms, strict=True):
+            # what rounding of 1 + C x, of S and of the sum may leave
+            room = 3e-15 * (1 + beta) * np.sum(np.abs(want)) + 4e-16 * np.sum(np.abs(change)) * (1 + beta)
+            assert abs(got - want.sum()) <= room
+
+
 def test_multi_power_takes_zeros():
     lr = wavy()
     law = MultiPower(Linf=2.0, a=0.3, b=500.0, alpha=0.6, C=2.0, beta=0.5, gamma=0.6)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from convexlaw.theory._jit import kernel
+from convexlaw.theory._jit import fused, kernel
 
 __all__ = ["clock", "free_noise", "multipower_sum", "noise_at", "tissue_sum"]
 
@@ -109,43 +109,71 @@ def tissue_sum(lr, start, lam):  # type: ignore[no-untyped-def]
     return total, slope
 
 
-@kernel
+@fused
 def multipower_sum(lr, cumulative, at, C, beta, gamma):  # type: ignore[no-untyped-def]
     """LD_k = sum_{1<=j<=k} (lr_j - lr_{j-1}) G(lr_j^-gamma (S_k - S_{j-1})) and its slope in C, beta, gamma.
 
-    G(x) = 1 - (1 + C x)^-beta.
+    G(x) = 1 - (1 + C x)^-beta. From one j to the next 1 + C x moves little: its logarithm and power are taken
+    at an anchor a, and near it follow from the series of log(1 + r) and (1 + r)^-beta, r = (1 + C x)/a - 1,
+    whose first term left out is below the rounding. A sum so wants one exp and log in tens of terms.
     """
     n = at.size
     value = np.zeros(n)
     slope = np.zeros((n, 3))
-    power = np.empty(lr.size)
-    log_lr = np.empty(lr.size)
-    for j in range(lr.size):
-        if lr[j] > 0.0:
-            log_lr[j] = np.log(lr[j])
-            power[j] = np.exp(-gamma * log_lr[j])
-        else:
-            log_lr[j] = 0.0
-            power[j] = np.inf
-    for j in range(1, lr.size):
-        change = lr[j] - lr[j - 1]
-        if change == 0.0:
-            continue
-        for i in range(n):
-            k = at[i]
-            if k < j:
+    steps = np.flatnonzero(np.diff(lr) != 0.0) + 1
+    change = lr[steps] - lr[steps - 1]
+    before = cumulative[steps - 1]
+    log_lr = np.zeros(steps.size)
+    power = np.full(steps.size, np.inf)
+    for m in range(steps.size):
+        if lr[steps[m]] > 0.0:
+            log_lr[m] = np.log(lr[steps[m]])
+            power[m] = np.exp(-gamma * log_lr[m])
+    near = 2.0**-7 / max(1.0, abs(beta))
+    b1 = -beta
+    b2 = b1 * (b1 - 1.0) / 2.0
+    b3 = b2 * (b1 - 2.0) / 3.0
+    b4 = b3 * (b1 - 3.0) / 4.0
+    b5 = b4 * (b1 - 4.0) / 5.0
+    b6 = b5 * (b1 - 5.0) / 6.0
+    b7 = b6 * (b1 - 6.0) / 7.0
+    for i in range(n):
+        now = cumulative[at[i]]
+        total = 0.0
+        by_C = 0.0
+        by_beta = 0.0
+        by_gamma = 0.0
+        anchor = 1.0
+        inverse = 1.0
+        log_anchor = 0.0
+        decay_anchor = 1.0
+        for m in range(np.searchsorted(steps, at[i], side="right")):
+            if power[m] == np.inf:  # limit of a small rate: 1 as soon as something has moved since, else 0
+                if now > before[m]:
+                    total += change[m]
                 continue
-            if lr[j] <= 0.0:  # limit of a small rate: 1 as soon as something has moved since, else 0
-                if cumulative[k] > cumulative[j - 1]:
-                    value[i] += change
-                continue
-            x = power[j] * (cumulative[k] - cumulative[j - 1])
+            x = power[m] * (now - before[m])
             base = 1.0 + C * x
-            log_base = np.log(base)
-            decay = np.exp(-beta * log_base)
-            value[i] += change * (1.0 - decay)
-            common = change * beta * decay * x / base
-            slope[i, 0] += common
-            slope[i, 1] += change * log_base * decay
-            slope[i, 2] -= common * C * log_lr[j]
+            r = (base - anchor) * inverse
+            if not abs(r) <= near:
+                anchor = base
+                inverse = 1.0 / base
+                log_anchor = np.log(base)
+                decay_anchor = np.exp(b1 * log_anchor)
+                r = 0.0
+            log_base = log_anchor + r * (
+                1.0 - r * (1 / 2 - r * (1 / 3 - r * (1 / 4 - r * (1 / 5 - r * (1 / 6 - r * (1 / 7))))))
+            )
+            decay = decay_anchor + decay_anchor * (
+                r * (b1 + r * (b2 + r * (b3 + r * (b4 + r * (b5 + r * (b6 + r * b7))))))
+            )
+            total += change[m] * (1.0 - decay)
+            common = change[m] * decay * (x / base)
+            by_C += common
+            by_beta += change[m] * log_base * decay
+            by_gamma -= common * log_lr[m]
+        value[i] = total
+        slope[i, 0] = beta * by_C
+        slope[i, 1] = by_beta
+        slope[i, 2] = beta * C * by_gamma
     return value, slope
