@@ -6,7 +6,8 @@
 - residual: coordinate descent on columns and residual (sparse X, very large working sets).
 
 :func:`sweeps`: epochs of cluster coordinate descent, each opened by a split, and a Newton step on the reduced
-problem whenever as much has been spent on epochs. :func:`pursue`: Newton steps on the reduced problem of a
+problem whenever as much has been spent on epochs; with a Gram matrix and few clusters both in one compiled
+loop. :func:`pursue`: Newton steps on the reduced problem of a
 pattern until it is solved, then its largest splits; for the neighbourhood of a solution and for giant
 clusters.
 """
@@ -90,7 +91,6 @@ def sweeps(
     view = View(engine, sums=False)
     if view.mode == 0 and part.m <= _FEW:
         _few_clusters(view, lam, cum, goal, max_rounds, settled=settled)
-        part = engine.part
     n, w = view.n, view.w
     progress = np.zeros(3)
     spent = np.inf if settled else 0.0
